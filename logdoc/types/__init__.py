@@ -1,0 +1,1 @@
+"""Plain values that travel between the rooms; imports nothing of logdoc."""

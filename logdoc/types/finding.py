@@ -1,0 +1,79 @@
+"""What the stages between reader and report pass on: matches, facts, hypotheses, probe results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from logdoc.types.record import Record
+from logdoc.types.report import ProbeOutcome, ScoreTerm, Status
+from logdoc.types.rule import FactValue, Rule, Signature
+
+
+@dataclass(slots=True)
+class Match:
+    """A signature of a rule found in a record. `start` and `end` are character offsets into `record.body`.
+
+    `rank`, `host` and `local_rank` are the failing party's: the captures' when the signature names one, else the
+    printer's. `line` is the source line of the match, which may lie below the record's first.
+    """
+
+    rule: Rule
+    name: str
+    signature: Signature
+    record: Record
+    start: int
+    end: int
+    captures: dict[str, str]
+    line: int
+    rank: int | None
+    local_rank: int | None
+    host: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One value with where it came from: a log line (`source:line`) or a probe (`probe@host`).
+
+    Sizes are bytes, durations seconds, fractions 0..1; `unit` names what is not plain.
+    """
+
+    id: str
+    value: FactValue
+    origin: str
+    unit: str = ""
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """What a probe said to one hypothesis."""
+
+    id: str
+    outcome: ProbeOutcome
+    facts: tuple[Fact, ...]
+    command: str
+    host: str
+    same_host: bool | None
+    seconds: float = 0.0
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class Hypothesis:
+    """A rule that may be true of this job, with all that speaks for and against it."""
+
+    rule: Rule
+    matches: list[Match]
+    context: list[Match] = field(default_factory=list)
+    values: dict[str, FactValue] = field(default_factory=dict)
+    explains: list[str] = field(default_factory=list)
+    explained_by: list[str] = field(default_factory=list)
+    masked_by: list[str] = field(default_factory=list)
+    probe_results: list[ProbeResult] = field(default_factory=list)
+    terms: list[ScoreTerm] = field(default_factory=list)
+    confidence: float = 0.0
+    status: Status = "possible"
+
+    @property
+    def first(self) -> Match:
+        return self.matches[0]

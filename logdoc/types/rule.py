@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 Kind = Literal["cause", "symptom", "noise"]
+RankState = Literal["failed", "killed", "waiting"]
+Role = Literal["evidence", "context"]
 Severity = Literal["fatal", "error", "warning", "info"]
 Maturity = Literal["experimental", "stable", "retired"]
 Strength = Literal["conclusive", "strong", "weak"]
@@ -15,11 +17,15 @@ Where = Literal["same-rank", "same-host", "other-rank", "anywhere"]
 FactType = Literal["text", "int", "float", "bytes", "seconds", "version"]
 FactValue = str | int | float | bool
 
+# Read by pydantic when a rule file is validated; this module itself needs no pydantic.
+CLOSED: Any = {"extra": "forbid"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
     """What a user reads, in English and Simplified Chinese, with the same placeholders."""
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     en: str
     zh: str
 
@@ -39,19 +45,21 @@ class Signature:
     `role: context` is not evidence by itself, it only lends captures and conditions.
     """
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     regex: str
     needs: tuple[str, ...] = ()
     not_: tuple[str, ...] = ()
     from_: tuple[str, ...] = ()
     scope: Literal["line", "record"] = "line"
     strength: Strength = "strong"
-    role: Literal["evidence", "context"] = "evidence"
+    role: Role = "evidence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactReference:
     """The right-hand side of a comparison that is itself a fact: `{gt: {fact: oom.tried}}`."""
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     fact: str
 
 
@@ -68,6 +76,7 @@ class Condition:
     `where` relates a node to the record that is being judged.
     """
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     any: tuple[Condition, ...] | None = None
     all: tuple[Condition, ...] | None = None
     none: tuple[Condition, ...] | None = None
@@ -100,6 +109,7 @@ COMPARISONS = ("eq", "ne", "gt", "gte", "lt", "lte", "in_", "matches", "known")
 class FactSource:
     """Where a rule's fact comes from: `signature.capture` names in order of preference, and how to read the text."""
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     from_: tuple[str, ...]
     as_: FactType = "text"
 
@@ -108,6 +118,7 @@ class FactSource:
 class Derivation:
     """Arithmetic on two facts (or a fact and a number); no expression language on purpose."""
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     add: tuple[str | float, str | float] | None = None
     sub: tuple[str | float, str | float] | None = None
     mul: tuple[str | float, str | float] | None = None
@@ -118,6 +129,7 @@ class Derivation:
 class ProbeUse:
     """A probe that can judge this rule: it gives facts, these conditions say what they mean."""
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     use: str
     confirms: Condition | None = None
     refutes: Condition | None = None
@@ -128,6 +140,7 @@ class ProbeUse:
 class Verify:
     """How to see that a fix worked: a probe with the fact it must show, or a command and what it must show."""
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     probe: str | None = None
     expect: Condition | None = None
     run: str | None = None
@@ -138,6 +151,7 @@ class Verify:
 class Fix:
     """One remedy. `run` maps an environment (any, pip, conda, docker, slurm, k8s) to commands or lines of code."""
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     title: Text
     run: dict[Literal["any", "pip", "conda", "docker", "slurm", "k8s"], tuple[str, ...]]
     verify: Verify
@@ -148,6 +162,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
+    __pydantic_config__: ClassVar[Any] = CLOSED
     title: str
     url: str
 
@@ -156,6 +171,7 @@ class Reference:
 class Expectation:
     """What the whole engine must make of an example."""
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     signature: str | None = None
     rank: int | None = None
     line: int | None = None
@@ -166,6 +182,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MustMatch:
+    __pydantic_config__: ClassVar[Any] = CLOSED
     log: str
     name: str = ""
     expect: Expectation = field(default_factory=Expectation)
@@ -175,12 +192,14 @@ class MustMatch:
 class MustNotMatch:
     """A near miss: this rule must stay silent on `log`. `why` says what it is instead."""
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     log: str
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples:
+    __pydantic_config__: ClassVar[Any] = CLOSED
     must_match: tuple[MustMatch, ...]
     must_not_match: tuple[MustNotMatch, ...]
 
@@ -190,9 +209,10 @@ class Rule:
     """One cause, symptom or noise. `fallback`: judges only records that no other rule's evidence claimed.
 
     `explained_by` (symptoms): globs of causes that account for it. `masks`: rules that step back on the same rank
-    when this one holds. `path` is filled by the loader.
+    when this one holds. `rank_state`: how a rank that shows it was left. `path` is filled by the loader.
     """
 
+    __pydantic_config__: ClassVar[Any] = CLOSED
     schema: Literal["logdoc.rule/v1"]
     id: str
     kind: Kind
@@ -211,6 +231,7 @@ class Rule:
     masks: tuple[str, ...] = ()
     explained_by: tuple[str, ...] = ()
     restart: Advice = "unknown"
+    rank_state: RankState = "failed"
     probes: tuple[ProbeUse, ...] = ()
     no_probe: str | None = None
     fixes: tuple[Fix, ...] = ()

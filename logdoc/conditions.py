@@ -1,0 +1,266 @@
+"""`when` trees over matches and facts. Three answers: true, false, and None for a fact that nobody knows."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from logdoc.facts import FactSet, rule_values
+from logdoc.types.finding import Hypothesis, Match
+from logdoc.types.quantity import size_in_bytes
+from logdoc.types.rule import COMPARISONS, Condition, FactReference, FactValue, Operand, Rule, Where
+
+Lookup = Callable[[str], FactValue | None]
+Answer = bool | None
+
+
+@dataclass(slots=True)
+class Scene:
+    """What a condition is judged on: a rule's matches by signature, the facts, and the match under judgement."""
+
+    matches: Mapping[str, Sequence[Match]]
+    fact: Lookup
+    anchor: Match | None = None
+    ranks_seen: int = 0
+    silent_ranks: frozenset[int] = field(default_factory=frozenset)
+
+
+def hypotheses(
+    rules: Iterable[Rule], matches: Sequence[Match], facts: FactSet, *, ranks_seen: int = 0,
+    silent_ranks: frozenset[int] = frozenset(),
+) -> list[Hypothesis]:  # fmt: skip
+    """Every rule whose `when` holds for at least one printer, with the matches for which it does."""
+    by_rule: dict[str, list[Match]] = {}
+    for match in matches:
+        by_rule.setdefault(match.rule.id, []).append(match)
+    found = []
+    for rule in rules:
+        own = by_rule.get(rule.id)
+        if own and applies(rule, facts):
+            hypothesis = _judge(rule, own, facts, ranks_seen, silent_ranks)
+            if hypothesis is not None:
+                found.append(hypothesis)
+    return found
+
+
+def _judge(
+    rule: Rule, own: list[Match], facts: FactSet, ranks_seen: int, silent_ranks: frozenset[int]
+) -> Hypothesis | None:
+    by_name: dict[str, list[Match]] = {}
+    for match in own:
+        by_name.setdefault(match.name, []).append(match)
+    evidence = [match for match in own if match.signature.role == "evidence"]
+    anchors = evidence or ([] if _has_evidence(rule) else own)
+    if rule.when is None:
+        held = anchors
+    else:
+        held = []
+        for match in anchors:
+            values = rule_values(rule, [match, *own], facts) if rule.facts or rule.derive else {}
+            scene = Scene(by_name, _lookup(values, facts), match, ranks_seen, silent_ranks)
+            if holds(rule.when, scene) is not False:
+                held.append(match)
+    if not held:
+        return None
+    kept = {id(match) for match in held}
+    context = [match for match in own if id(match) not in kept and match.signature.role == "context"]
+    return Hypothesis(rule, held, context, rule_values(rule, [*held, *context], facts))
+
+
+def _has_evidence(rule: Rule) -> bool:
+    return any(signature.role == "evidence" for signature in rule.match.values())
+
+
+def _lookup(values: Mapping[str, FactValue], facts: FactSet) -> Lookup:
+    return lambda fact_id: values[fact_id] if fact_id in values else facts.value(fact_id)
+
+
+def holds(condition: Condition, scene: Scene) -> Answer:
+    """Whether the condition holds; None if only an unknown fact stands between. Several operators must all hold."""
+    answers: list[Answer] = []
+    if condition.any is not None:
+        answers.append(_any([holds(node, scene) for node in condition.any]))
+    if condition.all is not None:
+        answers.append(_all([holds(node, scene) for node in condition.all]))
+    if condition.none is not None:
+        answers.append(_not(_any([holds(node, scene) for node in condition.none])))
+    if condition.seen is not None:
+        answers.append(bool(_related(condition.seen, condition.where, scene)))
+    if condition.count is not None:
+        answers.append(_counted(condition, scene))
+    if condition.sequence is not None:
+        answers.append(_in_sequence(condition.sequence, condition.where, scene))
+    if condition.ranks is not None:
+        answers.append(_shared(condition, scene))
+    if condition.silent_after is not None:
+        fell_silent = scene.matches.get(condition.silent_after, ())
+        answers.append(any(match.rank in scene.silent_ranks for match in fell_silent))
+    if condition.fact is not None:
+        answers.append(compare(condition, scene.fact))
+    return _all(answers)
+
+
+def _any(answers: Sequence[Answer]) -> Answer:
+    if any(answer is True for answer in answers):
+        return True
+    return None if any(answer is None for answer in answers) else False
+
+
+def _all(answers: Sequence[Answer]) -> Answer:
+    if any(answer is False for answer in answers):
+        return False
+    return None if any(answer is None for answer in answers) else True
+
+
+def _not(answer: Answer) -> Answer:
+    return None if answer is None else not answer
+
+
+def _related(name: str, where: Where, scene: Scene) -> list[Match]:
+    found = scene.matches.get(name, ())
+    if scene.anchor is None or where == "anywhere":
+        return list(found)
+    anchor = scene.anchor
+    if where == "same-rank":
+        return [match for match in found if same_printer(match, anchor)]
+    if where == "other-rank":
+        return [match for match in found if not same_printer(match, anchor)]
+    return [match for match in found if match.host is None or anchor.host is None or match.host == anchor.host]
+
+
+def same_printer(one: Match, other: Match) -> bool:
+    """Whether two matches may be of one process: nothing known of them differs, and both or neither name a rank."""
+    if (one.rank is None) != (other.rank is None):
+        return False
+    if one.rank is not None:
+        return one.rank == other.rank
+    a, b = one.record.who, other.record.who
+    pairs = ((a.host, b.host), (a.pid, b.pid), (a.task, b.task), (a.local_rank, b.local_rank))
+    return all(left is None or right is None or left == right for left, right in pairs)
+
+
+def _counted(condition: Condition, scene: Scene) -> bool:
+    found = _related(condition.count or "", condition.where, scene)
+    if condition.after is not None:
+        starts = [match.record.seq for match in _related(condition.after, condition.where, scene)]
+        found = [match for match in found if starts and match.record.seq > min(starts)]
+    if condition.within is not None:
+        times = sorted(match.record.time for match in found if match.record.time is not None)
+        if len(times) == len(found):
+            return _densest(times, condition.within) >= _least(condition)
+    return len(found) >= _least(condition)
+
+
+def _least(condition: Condition) -> float:
+    return float(condition.gte) if isinstance(condition.gte, int | float) else 1
+
+
+def _densest(times: Sequence[float], within: float) -> int:
+    best = start = 0
+    for end, time in enumerate(times):
+        while time - times[start] > within:
+            start += 1
+        best = max(best, end - start + 1)
+    return best
+
+
+def _in_sequence(names: Sequence[str], where: Where, scene: Scene) -> bool:
+    last = -1
+    for name in names:
+        later = [match.record.seq for match in _related(name, where, scene) if match.record.seq >= last]
+        if not later:
+            return False
+        last = min(later)
+    return True
+
+
+def _shared(condition: Condition, scene: Scene) -> Answer:
+    ranks = {match.rank for match in scene.matches.get(condition.ranks or "", ()) if match.rank is not None}
+    if condition.share == "one":
+        return len(ranks) == 1
+    if condition.share == "all":
+        return len(ranks) == scene.ranks_seen if scene.ranks_seen else None
+    return 0 < len(ranks) < scene.ranks_seen if scene.ranks_seen else None
+
+
+def compare(condition: Condition, fact: Lookup) -> Answer:
+    """A `fact:` node: all its comparisons must hold; None while the fact is unknown."""
+    value = fact(condition.fact or "")
+    if condition.known is not None:
+        return (value is not None) == condition.known
+    if value is None:
+        return None
+    for name in COMPARISONS:
+        operand = getattr(condition, name)
+        if operand is not None and name != "known":
+            answer = _compares(name, value, operand, fact)
+            if answer is not True:
+                return answer
+    return True
+
+
+def _compares(name: str, value: FactValue, operand: Operand | Sequence[FactValue], fact: Lookup) -> Answer:
+    if name == "in_":
+        return isinstance(operand, tuple) and (value in operand or str(value) in map(str, operand))
+    if name == "matches":
+        return re.search(str(operand), str(value)) is not None
+    other = fact(operand.fact) if isinstance(operand, FactReference) else operand
+    if not isinstance(other, str | int | float | bool):
+        return None
+    left, right = _alike(value, other)
+    if name == "eq":
+        return left == right
+    if name == "ne":
+        return left != right
+    return _ordered(name, left, right) if type(left) is type(right) else None
+
+
+def _ordered(name: str, left: Any, right: Any) -> bool:
+    orders: dict[str, Callable[[Any, Any], object]] = {
+        "gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le,
+    }  # fmt: skip
+    return bool(orders[name](left, right))
+
+
+def _alike(value: FactValue, other: FactValue) -> tuple[object, object]:
+    """Both sides as numbers (sizes in bytes), else as versions, else as text."""
+    if isinstance(value, bool) or isinstance(other, bool):
+        return value, other
+    left, right = _size(value), _size(other)
+    if left is not None and right is not None:
+        return left, right
+    try:
+        return Version(str(value)), Version(str(other))
+    except InvalidVersion:
+        return str(value), str(other)
+
+
+def _size(value: FactValue) -> float | None:
+    """A number or a size; a text with two dots is a version."""
+    return None if isinstance(value, str) and value.count(".") > 1 else size_in_bytes(value)
+
+
+_VERSIONED = {"torch": "torch.version", "nccl": "nccl.version", "cuda": "torch.cuda", "driver": "gpu.driver"}
+
+
+def applies(rule: Rule, facts: FactSet) -> bool:
+    """Whether the rule is about these versions; what nobody knows never excludes a rule."""
+    for name, wanted in rule.applies.items():
+        if name not in _VERSIONED or not isinstance(wanted, str):
+            continue
+        known = facts.value(_VERSIONED[name])
+        if known is None:
+            continue
+        try:
+            version = Version(str(known).split("+")[0])
+            if not SpecifierSet(wanted).contains(version, prereleases=True):
+                return False
+        except (InvalidVersion, InvalidSpecifier):
+            continue
+    return True

@@ -1,0 +1,19 @@
+"""The grammars of log prefixes: whose line is this, when, and what is left when the prefix is gone.
+
+`ALL` is the written-out list of known formats; a new one is a module with a Dialect and a line here.
+"""
+
+from logdoc.dialects.base import Dialect, Peeled
+from logdoc.dialects.jsonlog import JSONLOG
+from logdoc.dialects.k8s import K8S
+from logdoc.dialects.kernel import KERNEL
+from logdoc.dialects.mpi import MPI
+from logdoc.dialects.nccl import NCCL
+from logdoc.dialects.python import PYTHON
+from logdoc.dialects.ray import RAY
+from logdoc.dialects.slurm import SLURM
+from logdoc.dialects.torchrun import GLOG, TORCHRUN
+
+ALL: tuple[Dialect, ...] = (NCCL, TORCHRUN, GLOG, K8S, MPI, RAY, KERNEL, SLURM, JSONLOG, PYTHON)
+
+__all__ = ["ALL", "Dialect", "Peeled"]

@@ -1,0 +1,45 @@
+"""JSON lines of structured loggers and container collectors: the message is a field, the rest tells who and when."""
+
+from __future__ import annotations
+
+import json
+
+from logdoc.dialects.base import Dialect, Peeled
+
+_MESSAGE_KEYS = ("message", "msg", "log", "MESSAGE", "textPayload", "event", "body", "text")
+_FIELD_KEYS = {
+    "time": ("time", "timestamp", "ts", "asctime", "@timestamp", "datetime"),
+    "level": ("level", "levelname", "severity", "lvl", "log_level"),
+    "rank": ("rank", "global_rank", "RANK"),
+    "local_rank": ("local_rank", "localRank", "LOCAL_RANK"),
+    "host": ("host", "hostname", "node", "nodename", "node_name", "_HOSTNAME"),
+    "pid": ("pid", "process", "processId", "_PID"),
+    "component": ("logger", "name", "module", "component"),
+}
+_LONGEST = 1 << 20
+
+
+def _read(text: str) -> Peeled | None:
+    if not text.startswith("{") or len(text) > _LONGEST:
+        return None
+    end = text.rstrip()
+    if not end.endswith("}"):
+        return None
+    try:
+        value = json.loads(end)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    message = next((value[key] for key in _MESSAGE_KEYS if isinstance(value.get(key), str)), None)
+    if message is None:
+        return None
+    fields: dict[str, str] = {}
+    for name, keys in _FIELD_KEYS.items():
+        found = next((value[key] for key in keys if isinstance(value.get(key), str | int | float)), None)
+        if found is not None and not isinstance(found, bool):
+            fields[name] = str(found)
+    return Peeled(fields, message.rstrip("\n"))
+
+
+JSONLOG = Dialect("json", frozenset("{"), outer=True, extract=_read)

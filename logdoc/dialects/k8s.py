@@ -1,0 +1,27 @@
+"""Prefixes of container log collectors: kubectl --timestamps, CRI files, [pod/…], docker compose, JobSet names."""
+
+from __future__ import annotations
+
+import re
+
+from logdoc.dialects.base import Dialect
+
+# A trailing ordinal of a pod name is its index in the set: of a worker or node, never surely of a rank.
+_POD = r"[a-z0-9][a-z0-9.-]*?(?:-(?P<task>\d{1,5}))?(?:-[a-z0-9]{5})?"
+
+K8S = Dialect(
+    "k8s",
+    frozenset("[0123456789abcdefghijklmnopqrstuvwxyz"),
+    (
+        re.compile(rf"\[pod/{_POD}(?:/[\w.-]+)?\] ?"),
+        # CRI log files: 2016-10-06T00:17:09.669794202Z stdout F message
+        re.compile(
+            r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)) (?P<stream>stdout|stderr) [FP] ?"
+        ),
+        # kubectl logs --timestamps: nanoseconds and Z (fewer digits where trailing zeros are cut)
+        re.compile(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)):? "),
+        # docker compose: `worker-1  | message`
+        re.compile(r"[a-z][\w.-]*?-(?P<task>\d{1,4}) +\| "),
+    ),
+    outer=True,
+)

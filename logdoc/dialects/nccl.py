@@ -1,0 +1,16 @@
+"""NCCL's own lines, every prefix from 2.3 to 2.30 (nccl src/debug.cc; shared facts: catalog/nccl.md, line prefixes)."""
+
+from __future__ import annotations
+
+import re
+
+from logdoc.dialects.base import Dialect
+
+# The body keeps `file:line (func) NCCL LEVEL message`: rules tell a failure by its source file, e.g. nvls.cc.
+_LINE = re.compile(
+    r"(?:\[(?P<time>\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d[^\]]*)\] ?)?"
+    r"(?P<host>[\w.-]+):(?P<pid>\d+):(?P<thread>\d+) (?:\[(?P<device>-?\d+)\] )?"
+    r"(?=(?:\d+\.\d+ )?(?:[^\s:]+:\d+ )?(?:\([^)]*\) )?NCCL (?P<level>WARN|INFO|TRACE|CALL|ABORT))"
+)
+
+NCCL = Dialect("nccl", frozenset(), (_LINE,))

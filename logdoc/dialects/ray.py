@@ -1,0 +1,20 @@
+"""Prefixes of Ray actors and vLLM workers: `(RayTrainWorker pid=1978, ip=10.0.0.8) `, `(EngineCore_0 pid=58) `."""
+
+from __future__ import annotations
+
+import re
+
+from logdoc.dialects.base import Dialect
+
+RAY = Dialect(
+    "ray",
+    frozenset("("),
+    (
+        re.compile(
+            r"\((?P<component>[\w.<>:-]+?)(?:_(?:TP|DP|PP|EP)?\d+)* pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:-]+))?\) ?"
+        ),
+        re.compile(r"\(pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:-]+))?\) ?"),
+        re.compile(r"\(pid=gcs_server\)|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\) ?"),
+    ),
+    outer=True,
+)

@@ -1,0 +1,15 @@
+"""Slurm: srun's `--label` prefix and the lines of srun, slurmstepd and sbatch themselves."""
+
+from __future__ import annotations
+
+import re
+
+from logdoc.dialects.base import Dialect
+
+SLURM = Dialect(
+    "slurm",
+    frozenset(" 0123456789"),
+    # srun -l pads the task number to equal width: ` 3: message`, `13: message`
+    (re.compile(r" {0,5}(?P<task>\d{1,5}): (?=\S|$)"),),
+    outer=True,
+)

@@ -1,0 +1,218 @@
+"""Joins the stages: sources in, Report out. The only module that calls them all; decides nothing itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any, Protocol
+
+from logdoc import envlint
+from logdoc.cascade import Survey, relate
+from logdoc.conditions import hypotheses
+from logdoc.facts import FactSet, observed_facts
+from logdoc.matcher import LiteralScanner, Matcher, best_scanner
+from logdoc.ranking import rank
+from logdoc.reader import ReadState, read
+from logdoc.reader.errorjson import as_text
+from logdoc.reporting import Findings, build_report
+from logdoc.reporting.wording import phrase
+from logdoc.rulebase import RuleSet, build_index
+from logdoc.rulebase.observations import ABNORMAL, FACTS, MILESTONES, observations
+from logdoc.types.finding import Fact, Hypothesis, Match
+from logdoc.types.record import Identity, Record
+from logdoc.types.report import EnvironmentProblem, InputInfo, Report, SourceInfo, Tool
+
+MOST_DIALOGUE = 100_000  # matches kept in all; a storm beyond is counted by the matcher
+
+
+class InputSource(Protocol):
+    """A named byte stream, as the sources room gives them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def truncated(self) -> bool: ...
+    @property
+    def identity(self) -> Identity: ...
+    @property
+    def attempt(self) -> int: ...
+    def open_blocks(self) -> Iterator[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """A log that is already in memory."""
+
+    text: str
+    name: str = "<text>"
+    kind: str = "log"
+    truncated: bool = False
+    attempt: int = 0
+
+    @property
+    def identity(self) -> Identity:
+        return Identity()
+
+    def open_blocks(self) -> Iterator[bytes]:
+        yield self.text.encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to explain. `facts`: what probes found out, live or from files; `language`: en or zh."""
+
+    language: str = "en"
+    facts: tuple[Fact, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What the streaming half of the work leaves behind."""
+
+    survey: Survey = field(default_factory=Survey)
+    matches: list[Match] = field(default_factory=list)
+    observed: dict[str, list[Match]] = field(default_factory=lambda: {FACTS: [], MILESTONES: [], ABNORMAL: []})
+    settings: dict[str, str] = field(default_factory=dict)
+    sources: list[SourceInfo] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+class Engine:
+    """A rule set made ready to explain logs; use one for many logs."""
+
+    def __init__(self, rules: RuleSet, scanner: Callable[[Sequence[bytes]], LiteralScanner] = best_scanner) -> None:
+        self.rules = rules
+        self._scanner = scanner
+        self._index = build_index([*rules.active(), *observations().rules])
+
+    def explain_text(self, text: str, options: Options = Options()) -> Report:
+        """Explain a log given as text."""
+        return self.explain([TextSource(text)], options)
+
+    def explain(self, sources: Iterable[InputSource], options: Options = Options()) -> Report:
+        """Read the sources to their end and say what broke first and why. Never raises for what a log contains."""
+        started = time.monotonic()
+        matcher = Matcher(self._index, self._scanner)
+        reading = self._read_all(sources, matcher, options)
+        facts = FactSet()
+        facts.add(observed_facts(reading.observed[FACTS]), override=True)
+        facts.add(options.facts, override=True)
+        facts.add(_setting_facts(reading.settings))
+        found = self._diagnose(reading, facts)
+        problems = self._lint(reading, facts, options)
+        causes = [one for one in found if one.rule.kind != "noise"]
+        findings = Findings(
+            ranked=rank(causes),
+            noise=[one for one in found if one.rule.kind == "noise"],
+            facts=facts,
+            survey=reading.survey,
+            abnormal=_first_abnormal(reading),
+            environment=problems,
+            settings=reading.settings,
+            rules=self.rules.active(),
+            warnings=[*options.warnings, *reading.warnings, *_losses(matcher, options.language)],
+        )
+        info = InputInfo(sources=tuple(reading.sources), seconds=round(time.monotonic() - started, 3))
+        return build_report(findings, self.tool(), info, options.language)
+
+    def tool(self) -> Tool:
+        return Tool(version=metadata.version("logdoc"), rules=self.rules.digest)
+
+    def _read_all(self, sources: Iterable[InputSource], matcher: Matcher, options: Options) -> _Reading:
+        reading = _Reading()
+        state = ReadState()
+        for source in sources:
+            size = _Counter()
+            blocks = size.count(_blocks(source))
+            for batch in read(source.name, blocks, state, source.identity, source.attempt):
+                self._take(batch, matcher.find(batch), reading)
+            reading.sources.append(
+                SourceInfo(name=source.name, bytes=size.bytes, lines=state.lines, truncated=source.truncated)
+            )
+            if source.truncated:
+                reading.warnings.append(phrase("warning.truncated", options.language, name=source.name))
+        reading.survey.settle(_several_nodes(reading))
+        reading.survey.name_ranks(reading.matches)
+        return reading
+
+    def _take(self, batch: Sequence[Record], matches: Iterable[Match], reading: _Reading) -> None:
+        """Sort a batch's matches into observations and evidence."""
+        reading.survey.see(batch)
+        for match in matches:
+            kept = reading.observed.get(match.rule.id, reading.matches)
+            if len(kept) < MOST_DIALOGUE:
+                kept.append(match)
+        reading.survey.reach([match for match in reading.observed[MILESTONES] if match.record.seq >= batch[0].seq])
+        for name, (value, _) in envlint.variables_in(record.body for record in batch).items():
+            if value is not None:
+                reading.settings.setdefault(name, value)
+
+    def _diagnose(self, reading: _Reading, facts: FactSet) -> list[Hypothesis]:
+        found = hypotheses(self.rules.active(), reading.matches, facts, ranks_seen=len(reading.survey.tracks))
+        relate([one for one in found if one.rule.kind != "noise"])
+        return found
+
+    def _lint(self, reading: _Reading, facts: FactSet, options: Options) -> tuple[EnvironmentProblem, ...]:
+        versions = {
+            name: str(value)
+            for name, fact in (("nccl", "nccl.version"), ("torch", "torch.version"))
+            if (value := facts.value(fact)) is not None
+        }
+        return envlint.lint(reading.settings, versions=versions, language=options.language)
+
+
+@dataclass(slots=True)
+class _Counter:
+    """Counts the bytes that pass."""
+
+    bytes: int = 0
+
+    def count(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        for block in blocks:
+            self.bytes += len(block)
+            yield block
+
+
+def _blocks(source: InputSource) -> Iterator[bytes]:
+    if source.kind == "error-json":
+        yield as_text(b"".join(source.open_blocks()))
+    else:
+        yield from source.open_blocks()
+
+
+def _setting_facts(settings: dict[str, str]) -> list[Fact]:
+    return [Fact(id=f"env.{name}", value=value, origin="log") for name, value in sorted(settings.items())]
+
+
+def _several_nodes(reading: _Reading) -> bool:
+    nodes = [match.captures["value"] for match in reading.observed[FACTS] if match.name == "job.nodes"]
+    return len(reading.survey.hosts) > 1 or any(node not in ("0", "1") for node in nodes)
+
+
+def _first_abnormal(reading: _Reading) -> Match | None:
+    """The first line that looks wrong and that no rule knows: of the best shape there is, the earliest."""
+    known = {match.record.seq for match in reading.matches}
+    order = observations().abnormal_order
+    unknown = [match for match in reading.observed[ABNORMAL] if match.record.seq not in known]
+    return min(unknown, key=lambda match: (order[match.name] > 3, match.record.seq, order[match.name]), default=None)
+
+
+def _losses(matcher: Matcher, language: str) -> list[str]:
+    said = [
+        phrase("warning.dropped", language, n=count, rule=f"{rule_id}/{name}")
+        for (rule_id, name), count in sorted(matcher.dropped.items())
+        if not rule_id.startswith("~")
+    ]
+    return said + [phrase("warning.timeout", language, name=name) for name in sorted(matcher.timeouts)]
+
+
+def as_json(report: Report) -> Any:
+    """The report as plain JSON values (contract: schema/report.v1.json)."""
+    from dataclasses import asdict
+
+    return asdict(report)

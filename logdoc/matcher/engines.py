@@ -1,0 +1,72 @@
+"""Two interchangeable multi-literal scanners. Literals only: Vectorscan can lose matches of full patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+
+class LiteralScanner(Protocol):
+    """Finds all occurrences of its literals."""
+
+    name: str
+
+    def ends(self, buffer: bytes) -> list[tuple[int, int]]:
+        """(literal number, end offset) of every occurrence, overlapping ones too, ordered by end and number."""
+
+
+class HyperscanScanner:
+    """Vectorscan through the `hyperscan` wheel: the fast one."""
+
+    name = "hyperscan"
+
+    def __init__(self, literals: Sequence[bytes]) -> None:
+        import hyperscan
+
+        self._database: Any = hyperscan.Database()
+        self._database.compile(
+            expressions=list(literals), ids=list(range(len(literals))), flags=[0] * len(literals), literal=True
+        )
+        self._scratch: Any = hyperscan.Scratch(self._database)
+
+    def ends(self, buffer: bytes) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+
+        def note(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
+            found.append((end, number))
+
+        self._database.scan(buffer, match_event_handler=note, scratch=self._scratch)
+        found.sort()
+        return [(number, end) for end, number in found]
+
+
+class AhoCorasickScanner:
+    """ahocorasick-rs: where there is no hyperscan wheel, with equal results."""
+
+    name = "ahocorasick"
+
+    def __init__(self, literals: Sequence[bytes]) -> None:
+        import ahocorasick_rs
+
+        self._automaton = ahocorasick_rs.BytesAhoCorasick(list(literals))
+
+    def ends(self, buffer: bytes) -> list[tuple[int, int]]:
+        found = self._automaton.find_matches_as_indexes(buffer, overlapping=True)
+        return sorted(((number, end) for number, _, end in found), key=lambda hit: (hit[1], hit[0]))
+
+
+def best_scanner(literals: Sequence[bytes]) -> LiteralScanner:
+    """hyperscan where it works on this machine and finds what it must, else ahocorasick-rs."""
+    try:
+        scanner = HyperscanScanner(literals)
+        if _finds_all(scanner, literals[:64]):
+            return scanner
+    except Exception:
+        # a wheel for another CPU fails in many ways (ImportError, OSError, hyperscan.error); the other engine is equal
+        return AhoCorasickScanner(literals)
+    return AhoCorasickScanner(literals)
+
+
+def _finds_all(scanner: LiteralScanner, literals: Sequence[bytes]) -> bool:
+    found = {number for number, _ in scanner.ends(b"\x00".join(literals))}
+    return found >= set(range(len(literals)))

@@ -1,0 +1,169 @@
+"""The matching itself: where a literal occurs, the signature's regex decides, within a window and a time limit."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import regex
+
+from logdoc.matcher.engines import LiteralScanner, best_scanner
+from logdoc.rulebase.index import Entry, LiteralIndex
+from logdoc.types.finding import Match
+from logdoc.types.record import Record
+
+WINDOW = 8192  # characters around a literal in which a line's regex is tried
+RECORD_WINDOW = 32768  # characters of a joined record that are looked at
+SECONDS_PER_TRY = 0.25
+MOST_PER_PRINTER = 100  # matches of one signature kept for one printer; further ones are counted
+
+
+@dataclass(slots=True)
+class Matcher:
+    """Finds the matches of an index's signatures in batches of Records.
+
+    `dropped` counts, per (rule id, signature), the hits beyond MOST_PER_PRINTER that were not looked at;
+    `timeouts` names signatures that ran out of time on some record.
+    """
+
+    index: LiteralIndex
+    scanner: Callable[[Sequence[bytes]], LiteralScanner] = best_scanner
+    dropped: dict[tuple[str, str], int] = field(default_factory=dict)
+    timeouts: set[str] = field(default_factory=set)
+    _exact: LiteralScanner | None = None
+    _caseless: LiteralScanner | None = None
+    _kept: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._exact = self.scanner(self.index.exact) if self.index.exact else None
+        self._caseless = self.scanner(self.index.caseless) if self.index.caseless else None
+
+    def find(self, records: Sequence[Record]) -> list[Match]:
+        """All matches in these records, in order of record, then place."""
+        buffer, starts = _buffer(records)
+        tried: set[tuple[int, int, int]] = set()
+        matches: list[Match] = []
+        for entry, end in self._hits(buffer):
+            number = bisect_right(starts, end - 1) - 1
+            line_start = buffer.rfind(b"\n", 0, end - 1) + 1
+            key = (number, id(entry.signature), line_start if entry.signature.scope == "line" else -1)
+            if key in tried:
+                continue
+            tried.add(key)
+            match = self._try(entry, records[number], buffer, starts[number], line_start, end)
+            if match is not None:
+                matches.append(match)
+        matches.sort(key=lambda match: (match.record.seq, match.start, match.rule.id, match.name))
+        return _without_claimed(matches)
+
+    def _hits(self, buffer: bytes) -> Iterable[tuple[Entry, int]]:
+        if self._exact is not None:
+            for number, end in self._exact.ends(buffer):
+                for entry in self.index.exact_entries[number]:
+                    yield entry, end
+        if self._caseless is not None:
+            for number, end in self._caseless.ends(buffer.lower()):
+                for entry in self.index.caseless_entries[number]:
+                    yield entry, end
+
+    def _try(
+        self, entry: Entry, record: Record, buffer: bytes, record_start: int, line_start: int, end: int
+    ) -> Match | None:
+        signature = entry.signature
+        if signature.from_ and not set(signature.from_) & set(record.dialects):
+            return None
+        printer = (entry.rule.id, entry.name, record.source, record.who.rank, record.who.task, record.attempt)
+        if self._kept.get(printer, 0) >= MOST_PER_PRINTER:
+            dropped = (entry.rule.id, entry.name)
+            self.dropped[dropped] = self.dropped.get(dropped, 0) + 1
+            return None
+        if signature.scope == "line":
+            first, last = _line_window(record.body, buffer, record_start, line_start, end)
+        else:
+            first, last = 0, min(len(record.body), RECORD_WINDOW)
+        found = self._search(signature.regex, record.body, first, last, entry)
+        if found is None or any(
+            self._search(pattern, record.body, 0, min(len(record.body), RECORD_WINDOW), entry)
+            for pattern in signature.not_
+        ):
+            return None
+        self._kept[printer] = self._kept.get(printer, 0) + 1
+        return _match(entry, record, found)
+
+    def _search(self, pattern: str, body: str, first: int, last: int, entry: Entry) -> Any:
+        try:
+            return _compiled(pattern).search(body, first, last, timeout=SECONDS_PER_TRY)
+        except TimeoutError:
+            self.timeouts.add(f"{entry.rule.id}/{entry.name}")
+            return None
+
+
+@cache
+def _compiled(pattern: str) -> Any:
+    return regex.compile(pattern, regex.MULTILINE)
+
+
+def _buffer(records: Sequence[Record]) -> tuple[bytes, list[int]]:
+    """All bodies one below the other, and where each starts."""
+    parts = [record.body.encode("utf-8", "surrogatepass") for record in records]
+    starts, at = [], 0
+    for part in parts:
+        starts.append(at)
+        at += len(part) + 1
+    return b"\n".join(parts), starts
+
+
+def _line_window(body: str, buffer: bytes, record_start: int, line_start: int, end: int) -> tuple[int, int]:
+    """The line of `body` that holds the literal ending at byte `end`, cut to WINDOW around it; in characters."""
+    first = len(buffer[record_start:line_start].decode("utf-8", "replace")) if line_start > record_start else 0
+    last = body.find("\n", first)
+    last = len(body) if last < 0 else last
+    if last - first <= WINDOW:
+        return first, last
+    hit = first + len(buffer[line_start:end].decode("utf-8", "replace"))
+    return max(first, hit - WINDOW // 2), min(last, hit + WINDOW // 2)
+
+
+def _match(entry: Entry, record: Record, found: Any) -> Match:
+    captures = {name: value for name, value in found.groupdict().items() if value is not None}
+    who = record.who
+    rank = _number(captures.get("rank"))
+    local_rank = _number(captures.get("local_rank"))
+    other = rank is not None and rank != who.rank
+    return Match(
+        rule=entry.rule,
+        name=entry.name,
+        signature=entry.signature,
+        record=record,
+        start=found.start(),
+        end=found.end(),
+        captures=captures,
+        line=record.line_of(found.start()),
+        rank=who.rank if rank is None else rank,
+        local_rank=local_rank if local_rank is not None or other else who.local_rank,
+        host=captures.get("host") or (None if other else who.host),
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else None
+
+
+def _without_claimed(matches: list[Match]) -> list[Match]:
+    """Fallback rules judge only records that no other rule recognised; noise takes weak evidence back."""
+    claimed: set[int] = set()
+    noise: set[int] = set()
+    for match in matches:
+        if not match.rule.fallback and match.signature.role == "evidence":
+            claimed.add(match.record.seq)
+            if match.rule.kind == "noise":
+                noise.add(match.record.seq)
+    return [
+        match
+        for match in matches
+        if not (match.rule.fallback and match.record.seq in claimed)
+        and not (match.rule.kind != "noise" and match.signature.strength == "weak" and match.record.seq in noise)
+    ]

@@ -1,0 +1,111 @@
+"""Scores: how sure are we of each hypothesis, in additive terms that `--why` prints. The only room with weights."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from logdoc.cascade import comes_before, earliest
+from logdoc.types.finding import Hypothesis
+from logdoc.types.report import ScoreTerm, Status
+from logdoc.types.rule import Strength
+
+LIKELY = 0.5  # from this confidence on a cause is named as found
+_ORDER: tuple[Strength, ...] = ("weak", "strong", "conclusive")
+
+
+@cache
+def weights() -> Any:
+    """The fitted parameters, logdoc/data/weights.json."""
+    return json.loads((resources.files("logdoc") / "data" / "weights.json").read_text(encoding="utf-8"))
+
+
+def rank(found: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Score every hypothesis and order them: causes before the symptoms they explain, the surest first."""
+    rivals = [one for one in found if one.rule.kind == "cause" and not one.masked_by and not _is_minor(one)]
+    first = earliest([one for one in rivals if not one.rule.fallback] or rivals)
+    for hypothesis in found:
+        hypothesis.terms = _terms(hypothesis, found, rivals, first)
+        hypothesis.confidence = _confidence(hypothesis)
+        hypothesis.status = _status(hypothesis)
+    return sorted(found, key=_place)
+
+
+def _place(hypothesis: Hypothesis) -> tuple[bool, float, int, str]:
+    secondary = hypothesis.rule.kind == "symptom"
+    return (secondary, -hypothesis.confidence, hypothesis.first.record.seq, hypothesis.rule.id)
+
+
+def _is_minor(hypothesis: Hypothesis) -> bool:
+    return hypothesis.rule.severity in ("warning", "info")
+
+
+def _terms(
+    hypothesis: Hypothesis, found: Sequence[Hypothesis], rivals: Sequence[Hypothesis], first: Hypothesis | None
+) -> list[ScoreTerm]:
+    rule, table = hypothesis.rule, weights()
+    strength = max((match.signature.strength for match in hypothesis.matches), key=_ORDER.index)
+    names = {match.name for match in hypothesis.matches}
+    terms = [
+        ScoreTerm(name=f"prior of a {rule.kind}", value=table["prior"][rule.kind]),
+        ScoreTerm(name=f"{strength} signature", value=table["strength"][strength]),
+        ScoreTerm(name=f"severity {rule.severity}", value=table["severity"][rule.severity]),
+    ]
+    if len(names) > 1:
+        more = min((len(names) - 1) * table["corroboration"], table["most_corroboration"])
+        terms.append(ScoreTerm(name=f"{len(names)} different signatures agree", value=more))
+    if rule.fallback:
+        terms.append(ScoreTerm(name="recognised only by its general shape", value=table["fallback"]))
+    terms.extend(_relations(hypothesis, rivals, first))
+    terms.extend(_probe_terms(hypothesis))
+    return [term for term in terms if term.value]
+
+
+def _relations(hypothesis: Hypothesis, rivals: Sequence[Hypothesis], first: Hypothesis | None) -> list[ScoreTerm]:
+    table, terms = weights(), []
+    if hypothesis.masked_by:
+        terms.append(ScoreTerm(name=f"{hypothesis.masked_by[0]} says it more exactly", value=table["masked"]))
+    if hypothesis.rule.kind == "symptom":
+        if hypothesis.explained_by:
+            terms.append(ScoreTerm(name=f"explained by {hypothesis.explained_by[0]}", value=table["explained"]))
+        return terms
+    if hypothesis is first:
+        terms.append(ScoreTerm(name="came first", value=table["first"]))
+    elif any(rival is not hypothesis and comes_before(rival.first, hypothesis.first) for rival in rivals):
+        terms.append(ScoreTerm(name="another cause came before", value=table["preceded"]))
+    if hypothesis.rule.fallback and any(not rival.rule.fallback for rival in rivals if rival is not hypothesis):
+        terms.append(ScoreTerm(name="a specific cause is in sight", value=table["beside_specific"]))
+    if hypothesis.explains:
+        terms.append(ScoreTerm(name=f"accounts for {len(hypothesis.explains)} symptoms", value=table["explains"]))
+    return terms
+
+
+def _probe_terms(hypothesis: Hypothesis) -> list[ScoreTerm]:
+    """Only a probe of the failing host speaks; of another host it is shown and counts nothing."""
+    table, terms = weights(), []
+    strengths = {use.use: use.strength for use in hypothesis.rule.probes}
+    for result in hypothesis.probe_results:
+        if result.outcome != "unknown" and result.same_host is not False:
+            value = table["probe"][result.outcome][strengths.get(result.id, "weak")]
+            terms.append(ScoreTerm(name=f"probe {result.id} {result.outcome}", value=value))
+    return terms
+
+
+def _confidence(hypothesis: Hypothesis) -> float:
+    log_odds = sum(term.value for term in hypothesis.terms)
+    probability = 1 / (1 + math.exp(-log_odds))
+    cap = weights()["experimental_cap"] if hypothesis.rule.status == "experimental" else weights()["most"]
+    return float(round(min(probability, cap), 3))
+
+
+def _status(hypothesis: Hypothesis) -> Status:
+    outcomes = {result.outcome for result in hypothesis.probe_results if result.same_host is not False}
+    if "confirms" in outcomes and hypothesis.confidence >= LIKELY:
+        return "confirmed"
+    if "refutes" in outcomes and hypothesis.confidence < LIKELY:
+        return "refuted"
+    return "likely" if hypothesis.confidence >= LIKELY else "possible"

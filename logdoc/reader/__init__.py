@@ -1,0 +1,104 @@
+"""Bytes of one source to Records, in order; streaming, so that memory does not grow with the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from logdoc.dialects.torchrun import default_group_rank
+from logdoc.reader.childfailed import failures, is_report
+from logdoc.reader.clock import seconds
+from logdoc.reader.join import Joiner
+from logdoc.reader.lines import physical_lines
+from logdoc.reader.peel import Line, peel
+from logdoc.types.record import Identity, Record
+
+__all__ = ["BATCH", "ReadState", "read"]
+
+BATCH = 2048  # records handed on at a time
+MOST_REPORT_FREE_LINES = 6  # a ChildFailedError report is longer
+
+
+@dataclass(slots=True)
+class ReadState:
+    """What a reading leaves behind: how many lines there were, and the next free sequence number."""
+
+    seq: int = 0
+    lines: int = 0
+
+
+def read(
+    name: str, blocks: Iterable[bytes], state: ReadState, hints: Identity | None = None, attempt: int = 0
+) -> Iterator[list[Record]]:
+    """The Records of one source in batches, ordered by first line within a batch.
+
+    `hints` is who the file name says is talking; a line's own prefix overrides it.
+    """
+    joiner = Joiner()
+    batch: list[Record] = []
+    state.lines = 0
+    for number, raw in physical_lines(blocks):
+        state.lines = number
+        for group in joiner.feed(peel(number, raw)):
+            batch.extend(_records(name, group, hints, attempt))
+        if len(batch) >= BATCH:
+            yield _ordered(batch, state)
+            batch = []
+    for group in joiner.flush():
+        batch.extend(_records(name, group, hints, attempt))
+    if batch:
+        yield _ordered(batch, state)
+
+
+def _ordered(batch: list[Record], state: ReadState) -> list[Record]:
+    """Records are finished in another order than they began; the order of their first lines is what happened."""
+    batch.sort(key=lambda record: record.line)
+    for record in batch:
+        state.seq += 1
+        record.seq = state.seq
+    return batch
+
+
+def _records(source: str, lines: list[Line], hints: Identity | None, attempt: int) -> list[Record]:
+    """A group of lines is one Record; torchrun's final report is one, and one more for each failure it lists."""
+    record = _record(source, lines, hints, attempt)
+    if len(lines) < MOST_REPORT_FREE_LINES or not is_report(record.body):
+        return [record]
+    listed = list(failures(record, lines))
+    record.body = "\n".join(line.text for line in lines if "ChildFailedError" in line.text or "FAILED" in line.text)
+    record.line_numbers = ()
+    return [record, *listed]
+
+
+def _record(source: str, lines: list[Line], hints: Identity | None, attempt: int) -> Record:
+    first = lines[0]
+    body = "\n".join(line.text for line in lines) if len(lines) > 1 else first.text
+    return Record(
+        seq=0,
+        source=source,
+        line=first.number,
+        end_line=lines[-1].number,
+        body=body,
+        raw=first.raw,
+        who=_who(first, body, hints),
+        time=seconds(first.time_text) if first.time_text else None,
+        time_text=first.time_text,
+        dialects=first.dialects,
+        level=first.level,
+        component=first.component,
+        attempt=attempt,
+        line_numbers=tuple(line.number for line in lines) if len(lines) > 1 else (),
+    )
+
+
+def _who(first: Line, body: str, hints: Identity | None) -> Identity:
+    who = first.who
+    if hints is not None:
+        who.rank = hints.rank if who.rank is None else who.rank
+        who.local_rank = hints.local_rank if who.local_rank is None else who.local_rank
+        who.task = hints.task if who.task is None else who.task
+        who.host = hints.host if who.host is None else who.host
+        who.pid = hints.pid if who.pid is None else who.pid
+    if who.rank is None and body.startswith("["):
+        who.rank = default_group_rank(body)
+    return who

@@ -1,0 +1,88 @@
+"""torchrun's ChildFailedError report: one Record for each failure it lists, with its rank, host and exit code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from logdoc.reader.clock import seconds
+from logdoc.reader.peel import Line
+from logdoc.types.record import Identity, Record
+
+ROOT_CAUSE = "root-cause"  # component of the failure torchrun observed first
+OTHER_FAILURE = "other-failure"
+DIALECT = "torchrun-report"
+
+_BLOCK = re.compile(r"\s*\[(\d+)\]:\s*$")
+_FIELD = re.compile(r"\s*(time|host|rank|exitcode|error_file|traceback|msg)\s*: ?(.*)$")
+_RANK = re.compile(r"(\d+) \(local_rank: (\d+)\)")
+_PID = re.compile(r"\(pid: (\d+)\)")
+_EDGE = re.compile(r"\s*(?:-{5,}|={5,}|Root Cause)")
+
+
+def is_report(body: str) -> bool:
+    return "ChildFailedError" in body.split("\n", 1)[0] or ("ChildFailedError" in body and "Root Cause" in body)
+
+
+def failures(report: Record, lines: list[Line]) -> Iterator[Record]:
+    """A Record for each `[i]:` block: its body is `exitcode : …` and the worker's traceback, free of indentation."""
+    root = False
+    block: list[Line] = []
+    for line in lines:
+        if "Root Cause" in line.text:
+            yield from _failure(report, block, root)
+            root, block = True, []
+        elif _BLOCK.match(line.text):
+            yield from _failure(report, block, root)
+            block = [line]
+        elif block and _EDGE.match(line.text):
+            yield from _failure(report, block, root)
+            block = []
+        elif block:
+            block.append(line)
+    yield from _failure(report, block, root)
+
+
+def _failure(report: Record, block: list[Line], root: bool) -> Iterator[Record]:
+    fields: dict[str, str] = {}
+    kept: list[tuple[int, str]] = []
+    for line in block[1:]:
+        found = _FIELD.match(line.text)
+        if found and "traceback" not in fields:
+            name, value = found.groups()
+            fields[name] = value
+            if name == "exitcode":
+                kept.append((line.number, f"exitcode: {value.strip()}"))
+            elif name == "traceback" and value.strip():
+                kept.append((line.number, value.rstrip()))
+        elif line.text.strip():
+            kept.append((line.number, line.text.removeprefix("  ").rstrip()))
+    if not kept:
+        return
+    numbers = tuple(number for number, _ in kept)
+    stamp = fields.get("time", "").replace("_", " ").strip() or None
+    yield replace(
+        report,
+        line=numbers[0],
+        end_line=numbers[-1],
+        body="\n".join(text for _, text in kept),
+        raw=kept[0][1],
+        who=_who(fields),
+        time=seconds(stamp) if stamp else None,
+        time_text=stamp,
+        dialects=(*report.dialects, DIALECT),
+        component=ROOT_CAUSE if root else OTHER_FAILURE,
+        line_numbers=numbers,
+    )
+
+
+def _who(fields: dict[str, str]) -> Identity:
+    ranks = _RANK.search(fields.get("rank", ""))
+    pid = _PID.search(fields.get("exitcode", ""))
+    return Identity(
+        rank=int(ranks.group(1)) if ranks else None,
+        local_rank=int(ranks.group(2)) if ranks else None,
+        host=fields.get("host", "").strip() or None,
+        pid=int(pid.group(1)) if pid else None,
+    )

@@ -1,0 +1,163 @@
+"""Lines to Records: tracebacks, C++ frames and reports are joined, each printer's lines apart from the others'."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from logdoc.reader.peel import Line
+
+MOST_LINES = 400  # of one record; what follows becomes the next one
+MOST_MESSAGE_LINES = 40  # an exception's text below its first line
+
+Mode = Literal["plain", "frames", "message", "report"]
+
+_TRACEBACK = re.compile(r"\s*(?:\+ (?:Exception Group )?)?Traceback \(most recent call last\):")
+_FRAME = re.compile(r'\s+File "[^"]+", line \d+')
+_CXX_FRAMES = re.compile(r"Exception raised from |frame #\d+: |C\+\+ CapturedTraceback:|#\d+ 0x| *\d+ 0x[0-9a-f]{8}")
+_EXCEPTION = re.compile(
+    r"(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Failed|Failure|Timeout|Warning)?(?::|$)"
+)
+_NAMED_EXCEPTION = re.compile(
+    r"(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Failed|Failure|Timeout)|KeyboardInterrupt|SystemExit)(?:\[[^\]]*\])?(?::|$)"
+)
+_CHAIN = re.compile(
+    r"(?:During handling of the above exception, another exception occurred:"
+    r"|The above exception was the direct cause of the following exception:)"
+)
+_REPORT = re.compile(r"(?:\S+\.)?ChildFailedError: *$|ChildFailedError:")
+_RULER = re.compile(r"={10,}\s*$")
+
+
+@dataclass(slots=True)
+class Draft:
+    """A record being built for one printer."""
+
+    lines: list[Line]
+    mode: Mode = "plain"
+    message_lines: int = 0
+    rulers: int = 0
+
+    @property
+    def first(self) -> Line:
+        return self.lines[0]
+
+
+@dataclass(slots=True)
+class Joiner:
+    """Joins the lines of one source. Feed it lines in order; it gives back finished groups of lines in order of their
+    first line as soon as they are complete, and the rest at `flush`."""
+
+    drafts: dict[tuple[object, ...], Draft] = field(default_factory=dict)
+
+    def feed(self, line: Line) -> Iterator[list[Line]]:
+        key = _printer(line)
+        draft = self.drafts.get(key)
+        if draft is not None and _continues(draft, line):
+            draft.lines.append(line)
+            return
+        if draft is not None:
+            yield draft.lines
+            del self.drafts[key]
+        if line.text.strip():
+            self.drafts[key] = _open(line)
+
+    def flush(self) -> Iterator[list[Line]]:
+        drafts, self.drafts = self.drafts, {}
+        yield from (draft.lines for draft in drafts.values())
+
+
+def _printer(line: Line) -> tuple[object, ...]:
+    """Who printed the line, as far as its prefix tells: lines of one printer may continue each other."""
+    who = line.who
+    return (who.rank, who.local_rank, who.task, who.pid, who.thread)
+
+
+def _open(line: Line) -> Draft:
+    text = line.text
+    if _TRACEBACK.match(text) or _FRAME.match(text) or _CXX_FRAMES.match(text):
+        return Draft([line], "frames")
+    if _REPORT.search(text):
+        return Draft([line], "report")
+    if _NAMED_EXCEPTION.match(text):
+        return Draft([line], "message")
+    return Draft([line])
+
+
+def _continues(draft: Draft, line: Line) -> bool:
+    if len(draft.lines) >= MOST_LINES or (line.headed and not _same_header(draft.first, line)):
+        return False
+    if draft.mode == "report":
+        return _continues_report(draft, line)
+    if _TRACEBACK.match(line.text) or _CHAIN.match(line.text.strip()):
+        return False
+    if draft.mode == "frames":
+        return _continues_frames(draft, line)
+    if draft.mode == "message":
+        return _continues_message(draft, line)
+    return _continues_plain(draft, line)
+
+
+def _same_header(first: Line, line: Line) -> bool:
+    """A logger that repeats its prefix on each line of one message."""
+    return first.headed and (first.time_text, first.level, first.component, first.dialects) == (
+        line.time_text,
+        line.level,
+        line.component,
+        line.dialects,
+    )
+
+
+def _continues_frames(draft: Draft, line: Line) -> bool:
+    text = line.text
+    if not text.strip():
+        return draft.first.headed and line.headed
+    if text[0].isspace() or _CXX_FRAMES.match(text) or text.startswith(("<omitting", "^")):
+        return True
+    if _REPORT.search(text):
+        draft.mode = "report"
+        return True
+    if _EXCEPTION.match(text) and not _RULER.match(text):
+        draft.mode = "message"
+        return True
+    return False
+
+
+def _continues_message(draft: Draft, line: Line) -> bool:
+    text = line.text
+    draft.message_lines += 1
+    if not text.strip() or draft.message_lines > MOST_MESSAGE_LINES:
+        return False
+    if _CXX_FRAMES.match(text):
+        return True
+    if _NAMED_EXCEPTION.match(text) and not line.headed and not draft.first.headed:
+        # two ranks without prefixes, or the text "ncclSystemError: …" below its own exception
+        return text[0].islower() and "." not in text.split(":", 1)[0]
+    return not (_RULER.match(text) or text.startswith(("***", "---", "###")))
+
+
+def _continues_plain(draft: Draft, line: Line) -> bool:
+    text = line.text
+    if not text.strip() or (line.headed and not draft.first.headed):
+        return False
+    if _CXX_FRAMES.match(text):
+        draft.mode = "frames"
+        return True
+    if _FRAME.match(text):
+        return False
+    if line.headed:
+        return text[0].isspace() and text.strip() != ""
+    return text.startswith(("  ", "\t")) and not draft.first.text.startswith(("  ", "\t"))
+
+
+def _continues_report(draft: Draft, line: Line) -> bool:
+    """torchrun's ChildFailedError block runs to its third ruler of equals signs."""
+    if _RULER.match(line.text):
+        draft.rulers += 1
+        if draft.rulers >= 2:
+            draft.mode = "plain"
+            draft.message_lines = MOST_MESSAGE_LINES
+        return True
+    return True

@@ -1,0 +1,114 @@
+"""Bytes to clean physical lines: encodings, ANSI, carriage returns, progress bars. Knows no log format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+LONGEST_PIECE = 1 << 16  # characters; a longer line is read in pieces that keep its number
+
+_ANSI = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    rb"|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)"  # OSC: titles, hyperlinks
+    rb"|[PX^_][^\x1b]{0,4096}\x1b\\"  # DCS, SOS, PM, APC
+    rb"|[ -/]*[0-~])"  # two-byte escapes
+)
+_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
+# tqdm: `75%|███▌ | 3/4 [01:51<00:25, 25.36s/it]`; what follows the bracket was printed by somebody else
+_BAR_END = re.compile(r"\d+/\d+ \[[^\]\n]{0,80}(?:it|s|B|iB|steps?|ex|examples?|\?)(?:/[a-z]+)?[^\]\n]{0,60}\] ?")
+_BAR = re.compile(r"\d{1,3}%\|")
+
+
+def physical_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    """The lines of a byte stream as (line number from 1, clean text); a `\\r`-line gives several with one number."""
+    number = 0
+    for number, line in enumerate(_split(_as_utf8(blocks)), start=1):
+        yield from ((number, text) for text in _clean(line))
+
+
+def _as_utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """UTF-16 logs (PowerShell's `>`) become UTF-8; all else passes."""
+    stream = iter(blocks)
+    first = next(stream, b"")
+    encoding = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(first[:2])
+    if encoding is None:
+        yield first.removeprefix(b"\xef\xbb\xbf")
+        yield from stream
+        return
+    import codecs
+
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    yield decoder.decode(first[2:]).encode()
+    for block in stream:
+        yield decoder.decode(block).encode()
+
+
+def _split(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines without their newline; memory holds one block and one piece of a line, however long the line is."""
+    rest: list[bytes] = []
+    held = 0
+    for block in blocks:
+        lines = block.split(b"\n")
+        if len(lines) == 1:
+            rest.append(block)
+            held += len(block)
+            continue
+        yield b"".join((*rest, lines[0]))
+        yield from lines[1:-1]
+        rest, held = ([lines[-1]], len(lines[-1])) if lines[-1] else ([], 0)
+    if held:
+        yield b"".join(rest)
+
+
+def _clean(line: bytes) -> Iterator[str]:
+    if b"\x1b" in line:
+        line = _ANSI.sub(b"", line)
+    if line.endswith(b"\r"):
+        line = line[:-1]
+    if _CONTROLS.search(line):
+        line = _CONTROLS.sub(b"", line)
+    text = line.decode("utf-8", errors="replace")
+    if "\r" in text:
+        yield from _overwritten(text)
+    elif "%|" in text:
+        yield from _unglued(text)
+    else:
+        yield from _pieces(text)
+
+
+def _overwritten(text: str) -> Iterator[str]:
+    """What a terminal wrote over with carriage returns: all messages, but of successive progress bars the last."""
+    segments = [segment for segment in text.split("\r") if segment.strip()]
+    for index, segment in enumerate(segments):
+        parts = list(_unglued(segment))
+        followed = index + 1 < len(segments)
+        if followed and len(parts) == 1 and _BAR.search(parts[0]):
+            continue
+        yield from parts
+
+
+def _unglued(text: str) -> Iterator[str]:
+    """Split `bar] message` where a logger wrote right behind a progress bar."""
+    end = None
+    if _BAR.search(text):
+        found = _BAR_END.search(text)
+        end = found.end() if found else None
+    if end is None or not text[end:].strip() or text[end:].lstrip().startswith(("{", ",", "loss", "|")):
+        yield from _pieces(text)
+        return
+    yield from _pieces(text[:end])
+    yield from _unglued(text[end:])
+
+
+def _pieces(text: str) -> Iterator[str]:
+    if len(text) <= LONGEST_PIECE:
+        yield text
+        return
+    start = 0
+    while start < len(text):
+        end = min(start + LONGEST_PIECE, len(text))
+        if end < len(text):
+            blank = text.rfind(" ", start + LONGEST_PIECE - 4096, end)
+            end = blank if blank > start else end
+        yield text[start:end]
+        start = end

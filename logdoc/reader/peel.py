@@ -1,0 +1,83 @@
+"""One line: take off its prefixes, layer by layer, and keep what each of them told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from logdoc.dialects import ALL, Dialect
+from logdoc.dialects.base import level_name
+from logdoc.types.record import Identity
+
+MOST_LAYERS = 8
+
+_BY_START: dict[str, tuple[Dialect, ...]] = {
+    chr(code): tuple(dialect for dialect in ALL if not dialect.starts or chr(code) in dialect.starts)
+    for code in range(128)
+}
+_ANY_START = tuple(dialect for dialect in ALL if not dialect.starts)
+
+
+@dataclass(slots=True)
+class Line:
+    """A physical line without its prefixes. `outer` holds the fields of collector and launcher prefixes only."""
+
+    number: int
+    raw: str
+    text: str
+    who: Identity = field(default_factory=Identity)
+    time_text: str | None = None
+    level: str | None = None
+    component: str | None = None
+    stream: str | None = None
+    dialects: tuple[str, ...] = ()
+    headed: bool = False
+
+
+def peel(number: int, raw: str) -> Line:
+    """Take every known prefix off a line. The first prefix to name a field wins, the innermost time stamp is kept."""
+    line = Line(number, raw, raw)
+    for _ in range(MOST_LAYERS):
+        text = line.text
+        if not text:
+            break
+        for dialect in _BY_START.get(text[0], _ANY_START):
+            if dialect.name in line.dialects and not dialect.outer and dialect.name != "python":
+                continue
+            peeled = dialect.peel(text)
+            if peeled is not None and (len(peeled.rest) < len(text) or dialect.keeps_prefix):
+                _take(line, dialect, peeled.fields)
+                line.text = peeled.rest
+                break
+        else:
+            break
+        if "nccl" in line.dialects:
+            break
+    return line
+
+
+_NUMBERS = ("rank", "local_rank", "task", "pid", "thread", "device")
+
+
+def _take(line: Line, dialect: Dialect, fields: dict[str, str]) -> None:
+    who = line.who
+    for name in _NUMBERS:
+        value = fields.get(name)
+        if value is not None and getattr(who, name) is None and _is_number(value):
+            setattr(who, name, int(value))
+    if who.host is None and "host" in fields:
+        who.host = fields["host"]
+    if "time" in fields:
+        line.time_text = fields["time"]
+    if "level" in fields:
+        line.level = level_name(fields["level"])
+    if "component" in fields:
+        line.component = fields["component"]
+    if "stream" in fields:
+        line.stream = fields["stream"]
+    line.dialects = (*line.dialects, dialect.name)
+    if not dialect.outer:
+        line.headed = True
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").isdecimal() and len(text) < 12

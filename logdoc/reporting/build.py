@@ -1,0 +1,255 @@
+"""Puts the Report together from what the stages found. Decides nothing about causes; that is ranking's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from logdoc.cascade import Survey
+from logdoc.facts import FactSet
+from logdoc.ranking import LIKELY
+from logdoc.reporting.fixes import fix_lines
+from logdoc.reporting.headline import headline
+from logdoc.reporting.ranks import rank_table
+from logdoc.reporting.restart import restart_advice
+from logdoc.reporting.similar import similar
+from logdoc.reporting.wording import in_language, phrase
+from logdoc.types.finding import Hypothesis, Match
+from logdoc.types.report import (
+    Abnormal,
+    Diagnosis,
+    EnvironmentProblem,
+    Evidence,
+    Facts,
+    InputInfo,
+    Origin,
+    Outcome,
+    ProbeLine,
+    Report,
+    Similar,
+    TimelineEntry,
+    Tool,
+)
+from logdoc.types.rule import FactValue, Rule
+
+MOST_EVIDENCE = 5  # lines shown of one diagnosis
+MOST_TIMELINE = 200
+LEAST_CONFIDENCE = 0.05  # hypotheses below are not worth a reader's time
+LONGEST_TEXT = 500  # characters of a log line that a report quotes
+
+
+@dataclass(slots=True)
+class Findings:
+    """All that the stages before reporting know of a job."""
+
+    ranked: list[Hypothesis]
+    noise: list[Hypothesis]
+    facts: FactSet
+    survey: Survey
+    abnormal: Match | None
+    environment: tuple[EnvironmentProblem, ...]
+    settings: dict[str, str]
+    rules: Sequence[Rule]
+    warnings: list[str] = field(default_factory=list)
+
+
+def build_report(findings: Findings, tool: Tool, info: InputInfo, language: str) -> Report:
+    """The Report of these findings, worded in `language` (`en` or `zh`)."""
+    shown = [one for one in findings.ranked if one.confidence >= LEAST_CONFIDENCE]
+    outcome = _outcome(shown, findings)
+    kept = _worth_showing(shown, outcome)
+    diagnoses = tuple(_diagnosis(one, findings, language) for one in kept)
+    abnormal = _abnormal(findings.abnormal) if outcome == "unrecognised" else None
+    ranks = rank_table(findings.survey, findings.ranked, findings.facts, language)
+    return Report(
+        schema="logdoc.report/v1",
+        logdoc=tool,
+        outcome=outcome,
+        headline=headline(outcome, diagnoses, ranks, abnormal, language),
+        diagnoses=diagnoses,
+        ranks=ranks,
+        timeline=_timeline(findings.ranked),
+        facts=_facts(findings),
+        environment=findings.environment,
+        restart=restart_advice(outcome, kept, language),
+        similar=_similar(findings) if outcome == "unrecognised" else (),
+        first_abnormal=abnormal,
+        collect_next=_collect(outcome, kept, language),
+        warnings=tuple(findings.warnings),
+        input=info,
+        noise=tuple(one.rule.id for one in findings.noise),
+        language="zh" if language == "zh" else "en",
+    )
+
+
+def _outcome(shown: Sequence[Hypothesis], findings: Findings) -> Outcome:
+    if any(one.rule.kind == "cause" and one.confidence >= LIKELY for one in shown):
+        return "cause-found"
+    if any(one.rule.kind == "symptom" for one in shown):
+        return "symptoms-only"
+    if shown or findings.abnormal is not None:
+        return "unrecognised" if not shown else "symptoms-only"
+    return "healthy"
+
+
+def _worth_showing(shown: Sequence[Hypothesis], outcome: Outcome) -> list[Hypothesis]:
+    """Causes first; symptoms only where no cause was found, or where none of the shown causes explains them."""
+    if outcome == "cause-found":
+        causes = [one for one in shown if one.rule.kind == "cause"]
+        return causes + [one for one in shown if one.rule.kind == "symptom" and not one.explained_by]
+    symptoms = [one for one in shown if one.rule.kind == "symptom" and not one.explained_by]
+    possible = [one for one in shown if one.rule.kind == "cause"]
+    explained = [one for one in shown if one.rule.kind == "symptom" and one.explained_by]
+    return sorted(symptoms + possible, key=lambda one: -one.confidence) + explained
+
+
+def _diagnosis(one: Hypothesis, findings: Findings, language: str) -> Diagnosis:
+    rule, first = one.rule, one.first
+    values = _values(one, findings)
+    return Diagnosis(
+        rule=rule.id,
+        kind=rule.kind,
+        title=in_language(rule.title, language, values) or rule.title.in_language(language),
+        summary=in_language(rule.summary, language, values) or in_language(rule.title, language, values),
+        confidence=one.confidence,
+        status=one.status,
+        origin=Origin(
+            rank=first.rank,
+            local_rank=first.local_rank,
+            host=first.host,
+            source=first.record.source,
+            line=first.line,
+            time=first.record.time_text,
+        ),
+        evidence=tuple(_evidence(match) for match in _best_evidence(one)),
+        probes=tuple(
+            ProbeLine(
+                id=result.id,
+                outcome=result.outcome,
+                summary=result.error or ", ".join(f"{fact.id} = {fact.value}" for fact in result.facts),
+                host=result.host,
+                same_host=result.same_host,
+                ran=result.command,
+            )
+            for result in one.probe_results
+        ),
+        explains=tuple(sorted(set(one.explains))),
+        fixes=fix_lines(rule, values, findings.facts, language),
+        references=tuple(reference.url for reference in rule.references),
+        ranks=tuple(sorted({match.rank for match in one.matches if match.rank is not None})),
+        occurrences=len(one.matches),
+        values=dict(sorted(one.values.items())),
+        score=tuple(one.terms),
+    )
+
+
+def _values(one: Hypothesis, findings: Findings) -> dict[str, FactValue]:
+    """What a rule's texts may name: its captures and facts, then the job's, then who and where."""
+    values: dict[str, FactValue] = {**findings.facts.values(), **one.values}
+    first = one.first
+    for name, value in (("rank", first.rank), ("local_rank", first.local_rank), ("host", first.host)):
+        if value is not None:
+            values.setdefault(name, value)
+    values.setdefault("python", "python")
+    return values
+
+
+def _best_evidence(one: Hypothesis) -> list[Match]:
+    """The first match of every signature, then further ranks, in order of the log."""
+    chosen: dict[tuple[str, int | None], Match] = {}
+    for match in [*one.matches, *one.context]:
+        chosen.setdefault((match.name, match.rank), match)
+    first_of_each: dict[str, Match] = {}
+    for match in chosen.values():
+        first_of_each.setdefault(match.name, match)
+    rest = [match for match in chosen.values() if match not in first_of_each.values()]
+    kept = [*first_of_each.values(), *rest][:MOST_EVIDENCE]
+    return sorted(kept, key=lambda match: (match is not one.first, match.record.seq))
+
+
+def _evidence(match: Match) -> Evidence:
+    body = match.record.body
+    start = body.rfind("\n", 0, match.start) + 1
+    end = body.find("\n", match.end)
+    return Evidence(
+        source=match.record.source,
+        line=match.line,
+        rank=match.rank,
+        time=match.record.time_text,
+        text=quoted(body[start : len(body) if end < 0 else end], match.start - start),
+        signature=match.name,
+        captures=dict(sorted(match.captures.items())),
+    )
+
+
+def quoted(text: str, hit: int = 0) -> str:
+    """A log text no longer than LONGEST_TEXT, cut round the hit."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    start = max(0, hit - LONGEST_TEXT // 4)
+    cut = text[start : start + LONGEST_TEXT]
+    return f"{'…' if start else ''}{cut}{'…' if start + LONGEST_TEXT < len(text) else ''}"
+
+
+def _abnormal(match: Match | None) -> Abnormal | None:
+    if match is None:
+        return None
+    evidence = _evidence(match)
+    return Abnormal(source=evidence.source, line=evidence.line, rank=match.rank, text=evidence.text)
+
+
+def _similar(findings: Findings) -> tuple[Similar, ...]:
+    if findings.abnormal is None:
+        return ()
+    line = _evidence(findings.abnormal)
+    return similar(line.text, findings.rules, line.line, line.source)
+
+
+def _timeline(ranked: Sequence[Hypothesis]) -> tuple[TimelineEntry, ...]:
+    """Every rank's first match of every rule, in the order things happened as far as the log tells."""
+    first: dict[tuple[str, int | None], Match] = {}
+    for one in ranked:
+        for match in one.matches:
+            first.setdefault((one.rule.id, match.rank), match)
+    ordered = sorted(first.values(), key=lambda match: (match.record.seq, match.rule.id))
+    return tuple(
+        TimelineEntry(
+            time=match.record.time_text,
+            rank=match.rank,
+            rule=match.rule.id,
+            kind=match.rule.kind,
+            line=match.line,
+            source=match.record.source,
+        )
+        for match in ordered[:MOST_TIMELINE]
+    )
+
+
+def _facts(findings: Findings) -> Facts:
+    facts = findings.facts
+    named = {"torch.version", "nccl.version", "torch.cuda", "nccl.cuda", "gpu.driver", "gpu.name"}
+    names = facts.value("gpu.names") or facts.value("gpu.name")
+    return Facts(
+        torch=_text(facts.value("torch.version")),
+        nccl=_text(facts.value("nccl.version")),
+        cuda=_text(facts.value("torch.cuda") or facts.value("nccl.cuda")),
+        driver=_text(facts.value("gpu.driver")),
+        gpus=tuple(part.strip() for part in str(names).split(";")) if names else (),
+        env=dict(sorted(findings.settings.items())),
+        other={name: value for name, value in facts.values().items() if name not in named},
+    )
+
+
+def _text(value: FactValue | None) -> str | None:
+    return None if value is None else str(value)
+
+
+_COLLECT: Mapping[str, tuple[str, ...]] = {
+    "symptoms-only": ("all_ranks", "nccl_debug", "record", "dmesg", "flight_recorder"),
+    "unrecognised": ("all_ranks", "nccl_debug"),
+}
+
+
+def _collect(outcome: Outcome, kept: Sequence[Hypothesis], language: str) -> tuple[str, ...]:
+    """What to gather so that the next report can say more."""
+    return tuple(phrase(f"collect.{name}", language) for name in _COLLECT.get(outcome, ()))

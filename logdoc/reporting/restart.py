@@ -1,0 +1,26 @@
+"""Would a restart help? Follows the top cause's own advice and names the hosts its evidence names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from logdoc.reporting.wording import phrase
+from logdoc.types.finding import Hypothesis
+from logdoc.types.report import Outcome, Restart
+
+
+def restart_advice(outcome: Outcome, kept: Sequence[Hypothesis], language: str) -> Restart:
+    """`unknown` unless a cause was found and its rule has an opinion."""
+    if outcome == "healthy":
+        return Restart(advice="unknown", reason=phrase("restart.healthy", language))
+    if outcome != "cause-found" or not kept or kept[0].rule.restart == "unknown":
+        return Restart(advice="unknown", reason=phrase("restart.unknown", language))
+    top = kept[0]
+    title = top.rule.title.in_language(language)
+    if top.rule.restart == "replace-node":
+        hosts = tuple(sorted({match.host for match in top.matches if match.host}))
+        key = "restart.replace_node" if hosts else "restart.replace_node_unknown"
+        reason = phrase(key, language, title=title, hosts=", ".join(hosts))
+        return Restart(advice="replace-node", reason=reason, exclude_hosts=hosts)
+    key = "restart.retry" if top.rule.restart == "retry" else "restart.fix_first"
+    return Restart(advice=top.rule.restart, reason=phrase(key, language, title=title))

@@ -1,0 +1,52 @@
+"""Nearest known signatures of an unrecognised line, and the shape of a line with its numbers masked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from logdoc.types.report import Similar
+from logdoc.types.rule import Rule
+
+MOST = 3
+LEAST_SCORE = 0.55
+
+_VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{12,}\b|/[\w./-]+|\d+(?:\.\d+)*|'[^']*'|\"[^\"]*\"")
+_SHORTEST = 12
+
+
+def shape(line: str) -> str:
+    """A message without what varies: numbers, addresses, paths and quoted names are one sign each."""
+    return _VARIABLE.sub("#", line).strip()
+
+
+def similar(text: str, rules: Iterable[Rule], line: int, source: str) -> tuple[Similar, ...]:
+    """The rules whose example lines look most like `text`, best first; scores 0..1."""
+    wanted = shape(text)
+    if len(wanted) < _SHORTEST:
+        return ()
+    examples = [
+        (rule.id, shape(example_line))
+        for rule in rules
+        if rule.kind != "noise"
+        for example in rule.examples.must_match
+        for example_line in example.log.splitlines()
+    ]
+    scored = [(rule_id, _likeness(wanted, example)) for rule_id, example in examples if len(example) >= _SHORTEST]
+    hits = sorted(scored, key=lambda hit: -hit[1])[:25]
+    best: dict[str, float] = {}
+    for rule_id, score in hits:
+        best[rule_id] = max(best.get(rule_id, 0.0), score)
+    order = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(
+        Similar(rule=rule_id, score=round(score, 2), line=line, source=source)
+        for rule_id, score in order[:MOST]
+        if score >= LEAST_SCORE
+    )
+
+
+def _likeness(one: str, other: str) -> float:
+    """0..1. token_set_ratio alone is 100 for any subset, so a short example would be like everything."""
+    from rapidfuzz import fuzz
+
+    return float(0.5 * fuzz.token_set_ratio(one, other) + 0.5 * fuzz.ratio(one, other)) / 100

@@ -1,0 +1,101 @@
+"""Texts with placeholders to sentences: captured numbers filled in, sentences whose numbers nobody knows left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from logdoc.types.quantity import size_in_bytes
+from logdoc.types.rule import FactValue, Text
+
+PLACEHOLDER = re.compile(r"\{(?P<name>[a-z_][\w.-]*)(?::(?P<filter>[a-z_]+))?(?:\|(?P<default>[^{}]*))?\}")
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[A-Z{“\"(])|(?<=[。！？；])\s*")
+
+
+def _gib(value: FactValue) -> str:
+    return f"{_as_number(value) / 2**30:.2f} GiB"
+
+
+def _seconds(value: FactValue) -> str:
+    seconds = _as_number(value)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            amount = seconds / size
+            return f"{amount:.0f} {unit}" if abs(amount - round(amount)) < 0.05 else f"{amount:.1f} {unit}"
+    return f"{seconds:g} s"
+
+
+def _as_number(value: FactValue) -> float:
+    number = size_in_bytes(value)
+    if number is None:
+        raise ValueError(value)
+    return number
+
+
+FILTERS: dict[str, Callable[[FactValue], str]] = {
+    "gib": _gib,
+    "mib": lambda value: f"{_as_number(value) / 2**20:.0f} MiB",
+    "n": lambda value: f"{_as_number(value):,.0f}",
+    "s": _seconds,
+    "ms": lambda value: _seconds(_as_number(value) / 1000),
+    "percent": lambda value: f"{100 * _as_number(value):.0f} %",
+}
+
+
+def fill(template: str, values: Mapping[str, FactValue]) -> str:
+    """`template` with its placeholders filled; a sentence with an unknown one is not said. May be empty."""
+    sentences = [_filled(sentence, values) for sentence in _SENTENCE_END.split(template.strip())]
+    joined = " ".join(sentence for sentence in sentences if sentence)
+    return re.sub(r"(?<=[。！？；]) ", "", joined)
+
+
+def fill_command(template: str, values: Mapping[str, FactValue]) -> str:
+    """A command with its placeholders filled; unknown ones stay visible as `<name>` for the user to set."""
+    return PLACEHOLDER.sub(lambda found: _value(found, values) or f"<{found['name']}>", template)
+
+
+def in_language(text: Text, language: str, values: Mapping[str, FactValue]) -> str:
+    return fill(text.in_language(language), values)
+
+
+def _filled(sentence: str, values: Mapping[str, FactValue]) -> str | None:
+    parts: list[str] = []
+    end = 0
+    for found in PLACEHOLDER.finditer(sentence):
+        value = _value(found, values)
+        if value is None:
+            return None
+        parts += [sentence[end : found.start()], value]
+        end = found.end()
+    return "".join([*parts, sentence[end:]])
+
+
+def _value(found: re.Match[str], values: Mapping[str, FactValue]) -> str | None:
+    value = values.get(found["name"])
+    if value is None:
+        return found["default"]
+    if found["filter"] is None:
+        return str(value)
+    try:
+        return FILTERS[found["filter"]](value)
+    except (KeyError, ValueError):
+        return str(value)
+
+
+@cache
+def phrases() -> dict[str, Text]:
+    """logdoc's own sentences, logdoc/data/phrases.yaml."""
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    data = yaml.load((resources.files("logdoc") / "data" / "phrases.yaml").read_text(encoding="utf-8"), Loader=loader)
+    return {key: Text(**value) for key, value in data.items()}
+
+
+def phrase(key: str, language: str, **values: FactValue) -> str:
+    """One of logdoc's own sentences. Every placeholder must be given."""
+    text = phrases()[key].in_language(language)
+    return PLACEHOLDER.sub(lambda found: str(values[found["name"]]), text)

@@ -1,0 +1,142 @@
+"""YAML files to Rules. Every fault of every file is reported with its place; nothing is half loaded."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from logdoc.rulebase.yaml_source import locate, parse_yaml
+from logdoc.types import rule as rule_types
+from logdoc.types.errors import RuleProblem, RulesError
+from logdoc.types.rule import Rule
+
+# YAML keys that Python reserves carry an underscore in the dataclasses.
+_RESERVED = {"from": "from_", "not": "not_", "as": "as_", "in": "in_"}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """All rules by id, in order of id; `digest` names this very set; `overridden` ids were replaced by a pack."""
+
+    rules: Mapping[str, Rule]
+    digest: str
+    overridden: tuple[str, ...] = field(default=())
+
+    def __getitem__(self, rule_id: str) -> Rule:
+        return self.rules[rule_id]
+
+    def active(self) -> list[Rule]:
+        return [rule for rule in self.rules.values() if rule.status != "retired"]
+
+
+def load_rules(roots: Iterable[Path]) -> RuleSet:
+    """Read every rule below `roots`; a later root replaces rules of the same id. Raises RulesError with all faults."""
+    problems: list[RuleProblem] = []
+    rules: dict[str, Rule] = {}
+    overridden: list[str] = []
+    digest = hashlib.sha256()
+    for root in roots:
+        for path in sorted(root.rglob("*.yaml")) if root.is_dir() else [root]:
+            text = _read(path, problems)
+            if text is None or _is_data(root, path):
+                continue
+            digest.update(text.encode())
+            rule = _load_one(text, path, root, problems)
+            if rule is not None:
+                if rule.id in rules:
+                    overridden.append(rule.id)
+                rules[rule.id] = rule
+    if problems:
+        raise RulesError(problems)
+    return RuleSet(dict(sorted(rules.items())), digest.hexdigest()[:16], tuple(overridden))
+
+
+def _is_data(root: Path, path: Path) -> bool:
+    """`rules/catalog/` holds the message tables, not rules."""
+    return root.is_dir() and path.relative_to(root).parts[0] == "catalog"
+
+
+def _read(path: Path, problems: list[RuleProblem]) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        problems.append(RuleProblem(str(path), 1, 1, f"cannot be read: {reason}"))
+        return None
+
+
+def _load_one(text: str, path: Path, root: Path, problems: list[RuleProblem]) -> Rule | None:
+    try:
+        value = parse_yaml(text, str(path))
+    except RulesError as error:
+        problems.extend(error.problems)
+        return None
+    if not isinstance(value, dict):
+        problems.append(RuleProblem(str(path), 1, 1, "a rule file is a mapping of keys to values"))
+        return None
+    value["path"] = str(path)
+    rule = _validated(_python_keys(value), text, path, problems)
+    if rule is None:
+        return None
+    if root.is_dir():
+        expected = ".".join(path.relative_to(root).with_suffix("").parts)
+        if rule.id != expected:
+            line, column = locate(text, ("id",))
+            problems.append(
+                RuleProblem(str(path), line, column, f"id {rule.id!r} does not fit the path", f"expected {expected}")
+            )
+    return rule
+
+
+def _validated(value: dict[str, Any], text: str, path: Path, problems: list[RuleProblem]) -> Rule | None:
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(Rule).validate_python(value)
+    except ValidationError as error:
+        for fault in error.errors(include_url=False):
+            where = tuple(_yaml_key(step) for step in fault["loc"])
+            line, column = locate(text, where)
+            name = ".".join(str(step) for step in where)
+            problems.append(RuleProblem(str(path), line, column, f"{name}: {_said(fault)}", _hint(fault, where)))
+        return None
+
+
+def _said(fault: Any) -> str:
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return "no such key"
+    if fault["type"] in ("missing", "missing_argument"):
+        return "this key is required"
+    return str(fault["msg"]).replace("Input should be", "must be")
+
+
+def _hint(fault: Any, where: tuple[str | int, ...]) -> str:
+    if fault["type"] not in ("extra_forbidden", "unexpected_keyword_argument") or not where:
+        return ""
+    close = get_close_matches(str(where[-1]), _known_keys(), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _known_keys() -> list[str]:
+    """Every key that some part of a rule may have."""
+    classes = [value for value in vars(rule_types).values() if dataclasses.is_dataclass(value)]
+    return sorted({str(_yaml_key(field.name)) for cls in classes for field in dataclasses.fields(cls)})
+
+
+def _yaml_key(step: str | int) -> str | int:
+    if isinstance(step, str) and step.removesuffix("_") in _RESERVED:
+        return step.removesuffix("_")
+    return step
+
+
+def _python_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_RESERVED.get(key, key): _python_keys(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(_python_keys(item) for item in value)
+    return value

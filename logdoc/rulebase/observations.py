@@ -1,0 +1,75 @@
+"""What logdoc watches for beside failures (facts, milestones, abnormal shapes), as signatures of pseudo rules.
+
+They travel through the same literal pass as the rules; their ids (`~facts` …) never reach a report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from logdoc.rulebase.yaml_source import parse_yaml
+from logdoc.types.rule import Examples, FactType, Kind, Rule, Signature, Text
+
+FACTS, MILESTONES, ABNORMAL = "~facts", "~milestones", "~abnormal"
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """A point every job passes; `order` grows along its life."""
+
+    id: str
+    order: int
+    title: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """The pseudo rules, and what their signature names mean."""
+
+    rules: tuple[Rule, ...]
+    fact_types: dict[str, FactType]
+    milestones: dict[str, Milestone]
+    abnormal_order: dict[str, int]
+
+
+@cache
+def observations() -> Observations:
+    """Read logdoc/data/observations.yaml, once."""
+    name = "observations.yaml"
+    data: Any = parse_yaml((resources.files("logdoc") / "data" / name).read_text(encoding="utf-8"), name)
+    facts = {fact_id: Signature(regex=fact["regex"], role="context") for fact_id, fact in data["facts"].items()}
+    milestones = {stone["id"]: Signature(regex=stone["regex"], role="context") for stone in data["milestones"]}
+    abnormal = {
+        f"abnormal{order}": Signature(
+            regex=shape["regex"],
+            role="context",
+            from_=tuple(shape.get("from", ())),
+            needs=tuple(shape.get("needs", ())),
+        )
+        for order, shape in enumerate(data["abnormal"])
+    }
+    return Observations(
+        rules=(_pseudo(FACTS, facts), _pseudo(MILESTONES, milestones), _pseudo(ABNORMAL, abnormal)),
+        fact_types={fact_id: fact["as"] for fact_id, fact in data["facts"].items()},
+        milestones={
+            stone["id"]: Milestone(stone["id"], order, Text(**stone["title"]))
+            for order, stone in enumerate(data["milestones"])
+        },
+        abnormal_order={name: order for order, name in enumerate(abnormal)},
+    )
+
+
+def _pseudo(rule_id: str, signatures: dict[str, Signature], kind: Kind = "noise") -> Rule:
+    nothing = Text(en=rule_id, zh=rule_id)
+    return Rule(
+        schema="logdoc.rule/v1",
+        id=rule_id,
+        kind=kind,
+        title=nothing,
+        summary=nothing,
+        match=signatures,
+        examples=Examples(must_match=(), must_not_match=()),
+    )

@@ -1,0 +1,43 @@
+"""Where raw bytes come from: a file or memory (pipes: spool.py, URLs: remote.py); knows nothing of compression."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Origin(Protocol):
+    """Bytes that can be read any number of times."""
+
+    def raw_blocks(self, size: int) -> Iterator[bytes]:
+        """The bytes as stored, in blocks of at most `size`; raises OSError when they cannot be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrigin:
+    """A regular file."""
+
+    path: str
+
+    def raw_blocks(self, size: int) -> Iterator[bytes]:
+        # Unbuffered, since the blocks are large already; non-blocking, since some files of /proc (kmsg) would wait.
+        with open(self.path, "rb", buffering=0, opener=_open_nonblocking) as file:
+            while block := file.read(size):
+                yield block
+
+
+@dataclass(frozen=True, slots=True)
+class BytesOrigin:
+    """Bytes that are in memory already."""
+
+    data: bytes
+
+    def raw_blocks(self, size: int) -> Iterator[bytes]:
+        for start in range(0, len(self.data), size):
+            yield self.data[start : start + size]
+
+
+def _open_nonblocking(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

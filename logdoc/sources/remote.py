@@ -1,0 +1,114 @@
+"""Objects behind URLs, through fsspec (extra `logdoc[remote]`), which is not imported before a URL is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+from urllib.parse import urlsplit
+
+from logdoc.sources.limits import Limits
+from logdoc.sources.names import may_be_log, natural_key, shown
+from logdoc.types.errors import InputError
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_WEB = ("http", "https")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOrigin:
+    """One object of a remote file system; fetched anew by each reading, never kept."""
+
+    filesystem: Any
+    path: str
+
+    def raw_blocks(self, size: int) -> Iterator[bytes]:
+        """See Origin."""
+        try:
+            with self.filesystem.open(self.path, "rb") as file:
+                while block := file.read(size):
+                    yield block
+        except OSError:
+            raise
+        except Exception as error:  # each file system brings its own exceptions
+            raise OSError(_one_line(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """An object found: the name to show (no credentials, no signature), its bytes, its stored size if known."""
+
+    name: str
+    origin: RemoteOrigin
+    size: int | None
+
+
+def is_url(argument: str) -> bool:
+    """`s3://…`, `https://…` and their like; a Windows drive is not."""
+    return _URL.match(argument) is not None
+
+
+def remote_files(url: str, limits: Limits) -> tuple[list[RemoteFile], bool]:
+    """The object at `url`, or those that a pattern or a folder of an object store holds, in natural order; and whether
+    there are more than `limits.max_files`. InputError if there is nothing, or a package is missing."""
+    name = shown_url(url)
+    filesystem, root = _filesystem(url, name)
+    try:
+        paths = sorted(islice(_paths(filesystem, root, url), limits.max_files + 1), key=natural_key)
+        files = [_remote_file(filesystem, path, name if path == root else "") for path in paths[: limits.max_files]]
+    except Exception as error:  # see RemoteOrigin
+        raise InputError(f"{name}: {_without(url, name, _one_line(error))}") from error
+    if not files:
+        raise InputError(f"{name}: no log found there")
+    return files, len(paths) > limits.max_files
+
+
+def shown_url(url: str) -> str:
+    """The URL without user, password, query and fragment: a presigned one is a key."""
+    parts = urlsplit(url)
+    return shown(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
+
+
+def _filesystem(url: str, name: str) -> tuple[Any, str]:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise InputError(f'{name}: reading URLs needs an extra: pip install "logdoc[remote]"') from error
+    try:
+        filesystem, root = fsspec.core.url_to_fs(url)
+    except ImportError as error:  # fsspec is there, the file system's own package is not; its message names it
+        raise InputError(f"{name}: {_one_line(error)}") from error
+    except Exception as error:
+        raise InputError(f"{name}: {_without(url, name, _one_line(error))}") from error
+    return filesystem, str(root)
+
+
+def _paths(filesystem: Any, root: str, url: str) -> Iterator[str]:
+    """A web address is always one object: asking whether it is a folder would fetch it to look for links."""
+    if urlsplit(url).scheme in _WEB:
+        yield root
+    elif "*" in root:
+        yield from (str(path) for path in filesystem.glob(root) if filesystem.isfile(path))
+    elif filesystem.isdir(root):
+        yield from (str(path) for path in filesystem.find(root) if may_be_log(str(path).rsplit("/", 1)[-1]))
+    else:
+        filesystem.info(root)  # raises FileNotFoundError, which says more than an empty list
+        yield root
+
+
+def _remote_file(filesystem: Any, path: str, name: str) -> RemoteFile:
+    size = None
+    if not name:
+        name = shown_url(str(filesystem.unstrip_protocol(path)))
+        size = filesystem.info(path).get("size")
+    return RemoteFile(name, RemoteOrigin(filesystem, path), size if isinstance(size, int) else None)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _without(url: str, name: str, text: str) -> str:
+    return text.replace(url, name)

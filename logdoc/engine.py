@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Any, Protocol
 
 from logdoc import envlint
-from logdoc.cascade import Survey, relate
+from logdoc.cascade import Survey, in_order, number_attempts, relate, set_clocks, verdicts, waiting_ranks
 from logdoc.conditions import hypotheses
 from logdoc.facts import FactSet, observed_facts
 from logdoc.matcher import LiteralScanner, Matcher, best_scanner
@@ -19,46 +18,13 @@ from logdoc.reader.errorjson import as_text
 from logdoc.reporting import Findings, build_report
 from logdoc.reporting.wording import phrase
 from logdoc.rulebase import RuleSet, build_index
-from logdoc.rulebase.observations import ABNORMAL, FACTS, MILESTONES, observations
+from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, FACTS, MILESTONES, observations
+from logdoc.sources import Source, source_from_bytes
 from logdoc.types.finding import Fact, Hypothesis, Match
-from logdoc.types.record import Identity, Record
+from logdoc.types.record import Record
 from logdoc.types.report import EnvironmentProblem, InputInfo, Report, SourceInfo, Tool
 
 MOST_DIALOGUE = 100_000  # matches kept in all; a storm beyond is counted by the matcher
-
-
-class InputSource(Protocol):
-    """A named byte stream, as the sources room gives them."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def truncated(self) -> bool: ...
-    @property
-    def identity(self) -> Identity: ...
-    @property
-    def attempt(self) -> int: ...
-    def open_blocks(self) -> Iterator[bytes]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class TextSource:
-    """A log that is already in memory."""
-
-    text: str
-    name: str = "<text>"
-    kind: str = "log"
-    truncated: bool = False
-    attempt: int = 0
-
-    @property
-    def identity(self) -> Identity:
-        return Identity()
-
-    def open_blocks(self) -> Iterator[bytes]:
-        yield self.text.encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +42,7 @@ class _Reading:
 
     survey: Survey = field(default_factory=Survey)
     matches: list[Match] = field(default_factory=list)
-    observed: dict[str, list[Match]] = field(default_factory=lambda: {FACTS: [], MILESTONES: [], ABNORMAL: []})
+    observed: dict[str, list[Match]] = field(default_factory=lambda: {rule.id: [] for rule in observations().rules})
     settings: dict[str, str] = field(default_factory=dict)
     sources: list[SourceInfo] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -92,17 +58,15 @@ class Engine:
 
     def explain_text(self, text: str, options: Options = Options()) -> Report:
         """Explain a log given as text."""
-        return self.explain([TextSource(text)], options)
+        return self.explain([source_from_bytes("<text>", text.encode("utf-8", "surrogatepass"))], options)
 
-    def explain(self, sources: Iterable[InputSource], options: Options = Options()) -> Report:
+    def explain(self, sources: Iterable[Source], options: Options = Options()) -> Report:
         """Read the sources to their end and say what broke first and why. Never raises for what a log contains."""
         started = time.monotonic()
         matcher = Matcher(self._index, self._scanner)
         reading = self._read_all(sources, matcher, options)
-        facts = FactSet()
-        facts.add(observed_facts(reading.observed[FACTS]), override=True)
-        facts.add(options.facts, override=True)
-        facts.add(_setting_facts(reading.settings))
+        facts = _facts(reading, options)
+        self._order(reading, matcher, facts)
         found = self._diagnose(reading, facts)
         problems = self._lint(reading, facts, options)
         causes = [one for one in found if one.rule.kind != "noise"]
@@ -123,21 +87,18 @@ class Engine:
     def tool(self) -> Tool:
         return Tool(version=metadata.version("logdoc"), rules=self.rules.digest)
 
-    def _read_all(self, sources: Iterable[InputSource], matcher: Matcher, options: Options) -> _Reading:
+    def _read_all(self, sources: Iterable[Source], matcher: Matcher, options: Options) -> _Reading:
         reading = _Reading()
         state = ReadState()
         for source in sources:
             size = _Counter()
             blocks = size.count(_blocks(source))
-            for batch in read(source.name, blocks, state, source.identity, source.attempt):
+            for batch in read(source.name, blocks, state, source.hints.identity(), source.hints.attempt or 0):
                 self._take(batch, matcher.find(batch), reading)
             reading.sources.append(
                 SourceInfo(name=source.name, bytes=size.bytes, lines=state.lines, truncated=source.truncated)
             )
-            if source.truncated:
-                reading.warnings.append(phrase("warning.truncated", options.language, name=source.name))
-        reading.survey.settle(_several_nodes(reading))
-        reading.survey.name_ranks(reading.matches)
+            reading.warnings.extend(source.warnings)
         return reading
 
     def _take(self, batch: Sequence[Record], matches: Iterable[Match], reading: _Reading) -> None:
@@ -151,6 +112,19 @@ class Engine:
         for name, (value, _) in envlint.variables_in(record.body for record in batch).items():
             if value is not None:
                 reading.settings.setdefault(name, value)
+
+    def _order(self, reading: _Reading, matcher: Matcher, facts: FactSet) -> None:
+        """Put who and when right, then let the watchdogs' joint verdict speak as further records."""
+        reading.survey.settle(_several_nodes(reading))
+        watchdogs = reading.observed[COLLECTIVES]
+        reading.survey.name_ranks([*reading.matches, *watchdogs])
+        number_attempts([*reading.matches, *watchdogs], reading.observed[ATTEMPTS])
+        size = facts.value("job.world_size")
+        said = verdicts(waiting_ranks(watchdogs), reading.survey.tracks, size if isinstance(size, int) else None)
+        if said:
+            reading.matches += [match for match in matcher.find(said) if match.rule.id not in reading.observed]
+        set_clocks(reading.matches, reading.observed[MILESTONES])
+        reading.matches = in_order(reading.matches)
 
     def _diagnose(self, reading: _Reading, facts: FactSet) -> list[Hypothesis]:
         found = hypotheses(self.rules.active(), reading.matches, facts, ranks_seen=len(reading.survey.tracks))
@@ -178,11 +152,20 @@ class _Counter:
             yield block
 
 
-def _blocks(source: InputSource) -> Iterator[bytes]:
+def _blocks(source: Source) -> Iterator[bytes]:
     if source.kind == "error-json":
-        yield as_text(b"".join(source.open_blocks()))
+        yield as_text(source.read_all())
     else:
         yield from source.open_blocks()
+
+
+def _facts(reading: _Reading, options: Options) -> FactSet:
+    """What the log states, then what probes found (they know better), then the settings seen."""
+    facts = FactSet()
+    facts.add(observed_facts(reading.observed[FACTS]), override=True)
+    facts.add(options.facts, override=True)
+    facts.add(_setting_facts(reading.settings))
+    return facts
 
 
 def _setting_facts(settings: dict[str, str]) -> list[Fact]:
@@ -209,10 +192,3 @@ def _losses(matcher: Matcher, language: str) -> list[str]:
         if not rule_id.startswith("~")
     ]
     return said + [phrase("warning.timeout", language, name=name) for name in sorted(matcher.timeouts)]
-
-
-def as_json(report: Report) -> Any:
-    """The report as plain JSON values (contract: schema/report.v1.json)."""
-    from dataclasses import asdict
-
-    return asdict(report)

@@ -60,15 +60,20 @@ def _terms(
         terms.append(ScoreTerm(name=f"{len(names)} different signatures agree", value=more))
     if rule.fallback:
         terms.append(ScoreTerm(name="recognised only by its general shape", value=table["fallback"]))
-    terms.extend(_relations(hypothesis, rivals, first))
+    last_attempt = max(one.first.record.attempt for one in found)
+    terms.extend(_relations(hypothesis, rivals, first, last_attempt))
     terms.extend(_probe_terms(hypothesis))
     return [term for term in terms if term.value]
 
 
-def _relations(hypothesis: Hypothesis, rivals: Sequence[Hypothesis], first: Hypothesis | None) -> list[ScoreTerm]:
+def _relations(
+    hypothesis: Hypothesis, rivals: Sequence[Hypothesis], first: Hypothesis | None, last_attempt: int
+) -> list[ScoreTerm]:
     table, terms = weights(), []
     if hypothesis.masked_by:
         terms.append(ScoreTerm(name=f"{hypothesis.masked_by[0]} says it more exactly", value=table["masked"]))
+    if hypothesis.first.record.attempt < last_attempt:
+        terms.append(ScoreTerm(name="seen only in an earlier attempt", value=table["earlier_attempt"]))
     if hypothesis.rule.kind == "symptom":
         if hypothesis.explained_by:
             terms.append(ScoreTerm(name=f"explained by {hypothesis.explained_by[0]}", value=table["explained"]))

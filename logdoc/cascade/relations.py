@@ -5,25 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from logdoc.cascade.order import comes_before
 from logdoc.conditions import same_printer
 from logdoc.types.finding import Hypothesis, Match
-
-# Clocks of hosts and flushes of files differ by this much without any event being out of order.
-CLOCK_SLACK_SECONDS = 2.0
-
-
-def comes_before(one: Match, other: Match) -> bool | None:
-    """Whether `one` happened first; None if the log cannot tell.
-
-    Within a source the order of lines decides unless both carry times that clearly say otherwise (tailers poll each
-    rank's file, so interleaved output is only roughly in order); across sources only times do.
-    """
-    a, b = one.record, other.record
-    if a.time is not None and b.time is not None and abs(a.time - b.time) > CLOCK_SLACK_SECONDS:
-        return a.time < b.time
-    if a.source == b.source:
-        return a.seq < b.seq
-    return None
 
 
 def relate(found: Sequence[Hypothesis]) -> None:

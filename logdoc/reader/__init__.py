@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from logdoc.dialects.torchrun import default_group_rank
 from logdoc.reader.childfailed import failures, is_report
@@ -35,11 +35,14 @@ def read(
     `hints` is who the file name says is talking; a line's own prefix overrides it.
     """
     joiner = Joiner()
+    clocks = _Clocks()
     batch: list[Record] = []
     state.lines = 0
     for number, raw in physical_lines(blocks):
         state.lines = number
-        for group in joiner.feed(peel(number, raw)):
+        line = peel(number, raw)
+        clocks.note(line)
+        for group in joiner.feed(line):
             batch.extend(_records(name, group, hints, attempt))
         if len(batch) >= BATCH:
             yield _ordered(batch, state)
@@ -48,6 +51,22 @@ def read(
         batch.extend(_records(name, group, hints, attempt))
     if batch:
         yield _ordered(batch, state)
+
+
+@dataclass(slots=True)
+class _Clocks:
+    """The last time stamp of each printer of a source, and of the source as a whole."""
+
+    last: dict[tuple[int | None, int | None, int | None], float] = field(default_factory=dict)
+    latest: float | None = None
+
+    def note(self, line: Line) -> None:
+        who = line.who
+        printer = (who.rank, who.local_rank, who.task)
+        stamp = seconds(line.time_text) if line.time_text else None
+        if stamp is not None:
+            self.last[printer] = self.latest = stamp
+        line.near_time = self.last.get(printer, self.latest)
 
 
 def _ordered(batch: list[Record], state: ReadState) -> list[Record]:
@@ -83,6 +102,7 @@ def _record(source: str, lines: list[Line], hints: Identity | None, attempt: int
         who=_who(first, body, hints),
         time=seconds(first.time_text) if first.time_text else None,
         time_text=first.time_text,
+        near_time=first.near_time,
         dialects=first.dialects,
         level=first.level,
         component=first.component,

@@ -71,6 +71,7 @@ def _failure(report: Record, block: list[Line], root: bool) -> Iterator[Record]:
         who=_who(fields),
         time=seconds(stamp) if stamp else None,
         time_text=stamp,
+        near_time=(seconds(stamp) if stamp else None) or report.near_time,
         dialects=(*report.dialects, DIALECT),
         component=ROOT_CAUSE if root else OTHER_FAILURE,
         line_numbers=numbers,

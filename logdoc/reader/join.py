@@ -27,7 +27,7 @@ _CHAIN = re.compile(
     r"(?:During handling of the above exception, another exception occurred:"
     r"|The above exception was the direct cause of the following exception:)"
 )
-_REPORT = re.compile(r"(?:\S+\.)?ChildFailedError: *$|ChildFailedError:")
+_REPORT = "ChildFailedError:"
 _RULER = re.compile(r"={10,}\s*$")
 
 
@@ -79,7 +79,7 @@ def _open(line: Line) -> Draft:
     text = line.text
     if _TRACEBACK.match(text) or _FRAME.match(text) or _CXX_FRAMES.match(text):
         return Draft([line], "frames")
-    if _REPORT.search(text):
+    if _REPORT in text:
         return Draft([line], "report")
     if _NAMED_EXCEPTION.match(text):
         return Draft([line], "message")
@@ -116,7 +116,7 @@ def _continues_frames(draft: Draft, line: Line) -> bool:
         return draft.first.headed and line.headed
     if text[0].isspace() or _CXX_FRAMES.match(text) or text.startswith(("<omitting", "^")):
         return True
-    if _REPORT.search(text):
+    if _REPORT in text:
         draft.mode = "report"
         return True
     if _EXCEPTION.match(text) and not _RULER.match(text):
@@ -135,7 +135,7 @@ def _continues_message(draft: Draft, line: Line) -> bool:
     if _NAMED_EXCEPTION.match(text) and not line.headed and not draft.first.headed:
         # two ranks without prefixes, or the text "ncclSystemError: …" below its own exception
         return text[0].islower() and "." not in text.split(":", 1)[0]
-    return not (_RULER.match(text) or text.startswith(("***", "---", "###")))
+    return not (_RULER.match(text) or text.startswith(("***", "---", "###")) or "%|" in text)
 
 
 def _continues_plain(draft: Draft, line: Line) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-LONGEST_PIECE = 1 << 16  # characters; a longer line is read in pieces that keep its number
+LONGEST_PIECE = 1 << 14  # characters; a longer line is read in pieces that keep its number
 
 _ANSI = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -15,7 +15,7 @@ _ANSI = re.compile(
 )
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 # tqdm: `75%|███▌ | 3/4 [01:51<00:25, 25.36s/it]`; what follows the bracket was printed by somebody else
-_BAR_END = re.compile(r"\d+/\d+ \[[^\]\n]{0,80}(?:it|s|B|iB|steps?|ex|examples?|\?)(?:/[a-z]+)?[^\]\n]{0,60}\] ?")
+_BAR_END = re.compile(r"\d{1,12}/\d{1,12} \[[^\]\n]{0,80}(?:it|s|B|iB|steps?|ex|examples?|\?)(?:/[a-z]+)?[^\]\n]{0,60}\] ?")
 _BAR = re.compile(r"\d{1,3}%\|")
 
 

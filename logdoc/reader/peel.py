@@ -26,6 +26,7 @@ class Line:
     text: str
     who: Identity = field(default_factory=Identity)
     time_text: str | None = None
+    near_time: float | None = None
     level: str | None = None
     component: str | None = None
     stream: str | None = None

@@ -14,6 +14,7 @@ from logdoc.rulebase.yaml_source import parse_yaml
 from logdoc.types.rule import Examples, FactType, Kind, Rule, Signature, Text
 
 FACTS, MILESTONES, ABNORMAL = "~facts", "~milestones", "~abnormal"
+COLLECTIVES, ATTEMPTS = "~collectives", "~attempts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def observations() -> Observations:
     """Read logdoc/data/observations.yaml, once."""
     name = "observations.yaml"
     data: Any = parse_yaml((resources.files("logdoc") / "data" / name).read_text(encoding="utf-8"), name)
-    facts = {fact_id: Signature(regex=fact["regex"], role="context") for fact_id, fact in data["facts"].items()}
+    facts = _plain(data["facts"])
     milestones = {stone["id"]: Signature(regex=stone["regex"], role="context") for stone in data["milestones"]}
     abnormal = {
         f"abnormal{order}": Signature(
@@ -52,7 +53,13 @@ def observations() -> Observations:
         for order, shape in enumerate(data["abnormal"])
     }
     return Observations(
-        rules=(_pseudo(FACTS, facts), _pseudo(MILESTONES, milestones), _pseudo(ABNORMAL, abnormal)),
+        rules=(
+            _pseudo(FACTS, facts),
+            _pseudo(MILESTONES, milestones),
+            _pseudo(ABNORMAL, abnormal),
+            _pseudo(COLLECTIVES, _plain(data["collectives"])),
+            _pseudo(ATTEMPTS, _plain(data["attempts"])),
+        ),
         fact_types={fact_id: fact["as"] for fact_id, fact in data["facts"].items()},
         milestones={
             stone["id"]: Milestone(stone["id"], order, Text(**stone["title"]))
@@ -60,6 +67,10 @@ def observations() -> Observations:
         },
         abnormal_order={name: order for order, name in enumerate(abnormal)},
     )
+
+
+def _plain(entries: Any) -> dict[str, Signature]:
+    return {name: Signature(regex=entry["regex"], role="context") for name, entry in entries.items()}
 
 
 def _pseudo(rule_id: str, signatures: dict[str, Signature], kind: Kind = "noise") -> Rule:

@@ -1,0 +1,180 @@
+"""From the watchdogs' words on a collective that timed out, per group: who never came, who is behind, who differs.
+
+The verdict is written as Records of dialect `verdict`, so that rules judge it like any line of a log.
+Method and traps: catalog/torch.md (d); compare only within one group, never a SeqNum of another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from logdoc.types.finding import Match
+from logdoc.types.record import Identity, Record
+
+DIALECT = "verdict"
+DEFAULT_GROUP = "default_pg"
+MOST_NAMED = 16
+
+
+@dataclass(slots=True)
+class Waiting:
+    """What one rank's watchdog said of one group. Numbers are the group's sequence numbers; `timeout` in seconds."""
+
+    rank: int
+    record: Record
+    group: str = DEFAULT_GROUP
+    seq: int | None = None
+    op: str | None = None
+    numel: tuple[str, str] | None = None
+    timeout: float | None = None
+    enqueued: int | None = None
+    completed: int | None = None
+
+    @property
+    def collective(self) -> str:
+        return f"{self.op or 'collective'} #{self.seq if self.seq is not None else '?'}"
+
+
+def waiting_ranks(matches: Iterable[Match]) -> list[Waiting]:
+    """One entry a rank and collective, from its `WorkNCCL(…)` and `last enqueued work` lines, in order of the log."""
+    found: dict[tuple[int, int | None], Waiting] = {}
+    for match in matches:
+        if match.rank is None:
+            continue
+        said = match.captures
+        seq = int(said["seq"]) if "seq" in said else None
+        waiting = found.setdefault((match.rank, seq), Waiting(match.rank, match.record, seq=seq))
+        if match.name == "work":
+            waiting.op = said["op"]
+            waiting.timeout = int(said["timeout"]) / 1000
+            if "numel_in" in said:
+                waiting.numel = (said["numel_in"], said["numel_out"])
+        else:
+            waiting.group = _group(said)
+            waiting.enqueued = int(said["enqueued"])
+            waiting.completed = int(said["completed"])
+    return list(found.values())
+
+
+def _group(said: Mapping[str, str]) -> str:
+    if "desc" in said:
+        return said["desc"] or DEFAULT_GROUP
+    number = said.get("guid") or said.get("group") or "0"
+    return DEFAULT_GROUP if number == "0" else f"group {number}"
+
+
+def verdicts(waiting: Sequence[Waiting], seen: Iterable[int], world_size: int | None) -> list[Record]:
+    """The verdict on every group whose collective timed out; the first one to time out first."""
+    groups: dict[str, list[Waiting]] = {}
+    for one in waiting:
+        groups.setdefault(one.group, []).append(one)
+    present = set(seen)
+    records = []
+    for name, members in groups.items():
+        expected = _expected(name, members, present, world_size)
+        records += _verdict(name, _earliest_each(members), expected, present)
+    return records
+
+
+def _earliest_each(members: Sequence[Waiting]) -> list[Waiting]:
+    """A rank's oldest collective that did not end; younger ones wait behind it."""
+    best: dict[int, Waiting] = {}
+    for one in members:
+        known = best.get(one.rank)
+        if known is None or (one.seq is not None and known.seq is not None and one.seq < known.seq):
+            best[one.rank] = one
+    return [best[rank] for rank in sorted(best)]
+
+
+def _expected(name: str, members: Sequence[Waiting], present: set[int], world_size: int | None) -> set[int]:
+    """Who belongs to the group, as far as a log tells: everybody for the default group, else those who spoke of it."""
+    ranks = {one.rank for one in members}
+    if name != DEFAULT_GROUP:
+        return ranks
+    if world_size is not None and max(ranks | present) < world_size and len(ranks) * 2 >= world_size:
+        return set(range(world_size))
+    return ranks | present
+
+
+def _verdict(name: str, members: list[Waiting], expected: set[int], present: set[int]) -> list[Record]:
+    first = members[0]
+    waited = f" after waiting {first.timeout:g} s" if first.timeout is not None else ""
+    where = f"{first.collective} of {name}"
+    differing = _differing(members)
+    if differing:
+        return [
+            _said(one, f"collective verdict: rank {one.rank} called {_call(one)} where the others called "
+                       f"{_call(_majority(members))} (#{one.seq} of {name})")
+            for one in differing
+        ]  # fmt: skip
+    behind = _behind(members)
+    if behind:
+        ahead = max(one.enqueued or 0 for one in members)
+        return [
+            _said(one, f"collective verdict: rank {one.rank} is behind in {name}: it last enqueued #{one.enqueued}, "
+                       f"the others #{ahead}")
+            for one in behind
+        ]  # fmt: skip
+    missing = sorted(expected - {one.rank for one in members})
+    if missing and len(missing) <= max(len(members), 1) and len(missing) <= MOST_NAMED:
+        return [
+            _said(first, f"collective verdict: rank {rank} never reported {where}, {len(members)} ranks gave up{waited}"
+                         f"{'' if rank in present else '; it printed nothing at all'}", rank)
+            for rank in missing
+        ]  # fmt: skip
+    if len(members) > 1 and not missing and len({one.seq for one in members}) == 1:
+        text = f"collective verdict: all {len(members)} ranks wait inside the same {where}{waited}; none is late"
+        return [_said(first, text, None)]
+    return []
+
+
+def _differing(members: Sequence[Waiting]) -> list[Waiting]:
+    """Ranks that called something else at the same sequence number, where a majority says what was meant."""
+    calls = Counter(_call(one) for one in members if one.op)
+    seqs = {one.seq for one in members if one.seq is not None}
+    if len(calls) < 2 or len(seqs) != 1 or len(members) < 3:
+        return []
+    (_, most), *others = calls.most_common()
+    if most * 2 <= len(members) or sum(count for _, count in others) > len(members) // 2:
+        return []
+    common = calls.most_common(1)[0][0]
+    return [one for one in members if one.op and _call(one) != common]
+
+
+def _call(one: Waiting) -> str:
+    return f"{one.op}(in={one.numel[0]}, out={one.numel[1]})" if one.numel else str(one.op)
+
+
+def _majority(members: Sequence[Waiting]) -> Waiting:
+    common = Counter(_call(one) for one in members if one.op).most_common(1)[0][0]
+    return next(one for one in members if _call(one) == common)
+
+
+def _behind(members: Sequence[Waiting]) -> list[Waiting]:
+    """Ranks that enqueued less than the rest: they have not yet called what the others wait for."""
+    known = [one.enqueued for one in members if one.enqueued is not None]
+    if len(known) < 2 or len(set(known)) == 1:
+        return []
+    least, most = min(known), max(known)
+    behind = [one for one in members if one.enqueued == least]
+    # with asynchronous launches the leaders differ by a little; only a clear minority at the bottom is late
+    if least == most or len(behind) * 2 > len(members):
+        return []
+    waits_for = [one.seq for one in members if one.enqueued != least and one.seq is not None]
+    return behind if not waits_for or least < max(waits_for) else []
+
+
+def _said(witness: Waiting, text: str, rank: int | None = -1) -> Record:
+    """A verdict record at the witness's place; it names `rank` (default: the witness's own)."""
+    named = witness.rank if rank == -1 else rank
+    return replace(
+        witness.record,
+        body=text,
+        raw=text,
+        who=Identity(rank=named),
+        dialects=(DIALECT,),
+        line_numbers=(),
+        end_line=witness.record.line,
+    )

@@ -1,0 +1,65 @@
+"""`logdoc env`: the NCCL and PyTorch variables of this environment or of a job script, checked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from logdoc import envlint
+from logdoc.cli.common import EXIT_FAILURE_FOUND, language_option, said_plainly
+from logdoc.types.errors import InputError
+from logdoc.types.report import EnvironmentProblem
+
+LONGEST_SCRIPT = 4 << 20  # bytes; a job script is no larger
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True},
+    epilog="""\b
+Examples:
+  logdoc env                       the variables of this shell
+  logdoc env train.sbatch pod.yaml the ones that job scripts set
+  logdoc env -- NCCL_ALGO=simple torchrun train.py""",
+)
+@click.argument("scripts", nargs=-1, metavar="[SCRIPT]... [-- CMD]")
+@language_option
+@said_plainly
+def env(scripts: tuple[str, ...], language: str) -> None:
+    """Check NCCL_*, TORCH_*, CUDA_* and related variables: unknown, misspelt, renamed, out of range, dangerous.
+
+    Exit code 1 if something breaks the job or does nothing.
+    """
+    seen = _settings(scripts)
+    problems = envlint.lint(seen, language=language)
+    for problem in problems:
+        click.echo(_line(problem))
+    if not problems:
+        click.echo(f"{len(seen)} variables, nothing wrong with them" if seen else "no such variable is set")
+    sys.exit(EXIT_FAILURE_FOUND if any(problem.severity != "note" for problem in problems) else 0)
+
+
+def _settings(scripts: tuple[str, ...]) -> dict[str, str | None]:
+    if not scripts:
+        return dict(os.environ)
+    existing = [Path(name) for name in scripts if Path(name).is_file()]
+    if len(existing) < len(scripts) and "=" not in " ".join(scripts):
+        missing = next(name for name in scripts if not Path(name).is_file())
+        raise InputError(f"{missing}: no such file")
+    text = "\n".join([*map(_read, existing), " ".join(scripts)])
+    return {name: value for name, (value, _) in envlint.variables_in(text.splitlines()).items()}
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as script:
+            return script.read(LONGEST_SCRIPT).decode("utf-8", "replace")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def _line(problem: EnvironmentProblem) -> str:
+    setting = problem.variable if problem.value is None else f"{problem.variable}={problem.value}"
+    return f"{problem.severity}: {setting}: {problem.problem}" + (f" → {problem.fix}" if problem.fix else "")

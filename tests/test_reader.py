@@ -1,0 +1,150 @@
+"""Bytes to records: joining, ranks, encodings, progress bars, time stamps."""
+
+from __future__ import annotations
+
+from logdoc.reader import ReadState, read
+from logdoc.reader.clock import seconds
+from logdoc.types.record import Record
+
+
+def records(text: str | bytes, block: int = 1 << 16) -> list[Record]:
+    data = text if isinstance(text, bytes) else text.encode()
+    blocks = [data[start : start + block] for start in range(0, len(data), block)]
+    return [record for batch in read("log", blocks, ReadState()) for record in batch]
+
+
+def test_a_traceback_is_one_record() -> None:
+    found = records('Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x()\nValueError: bad\nnext\n')
+    assert [record.body.splitlines()[-1] for record in found][0] == "next"
+    assert found[0].line_of(found[0].body.index("ValueError")) == 4
+
+
+def test_tracebacks_of_two_ranks_interleaved_line_by_line_come_apart() -> None:
+    text = "".join(
+        f"[rank{rank}]: {line}\n"
+        for line in ("Traceback (most recent call last):", '  File "a.py", line 1', "ValueError: of rank {}")
+        for rank in (0, 1)
+    )
+    text = text.replace("{}", "X")
+    found = records(text)
+    assert [(record.who.rank, record.line) for record in found] == [(0, 1), (1, 2)]
+    assert all(record.body.count("\n") == 2 for record in found)
+
+
+def test_an_nccl_exception_keeps_its_last_error() -> None:
+    found = records(
+        "[rank3]: torch.distributed.DistBackendError: NCCL error in: x.cpp:1, unhandled cuda error\n"
+        "[rank3]: ncclUnhandledCudaError: Call to CUDA function failed.\n"
+        "[rank3]: Last error:\n"
+        "[rank3]: Cuda failure 2 'out of memory'\n"
+    )
+    assert len(found) == 1
+    assert found[0].body.endswith("'out of memory'")
+
+
+def test_a_chain_of_exceptions_is_a_record_each() -> None:
+    found = records(
+        "Traceback (most recent call last):\nKeyError: 'a'\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        "Traceback (most recent call last):\nValueError: b\n"
+    )
+    assert sum("Error" in record.body for record in found) == 2
+
+
+REPORT = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+[1]:
+  time      : 2026-11-30_07:17:29
+  host      : node-a
+  rank      : 4 (local_rank: 0)
+  exitcode  : -15 (pid: 28000)  (SIGTERM)
+  error_file: <N/A>
+  traceback : Signal 15 (SIGTERM) received by PID 28000
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-30_07:17:28
+  host      : node-a
+  rank      : 5 (local_rank: 1)
+  exitcode  : 1 (pid: 28001)
+  error_file: /tmp/error.json
+  traceback : Traceback (most recent call last):
+    File "train.py", line 8, in main
+      raise KeyError("lr")
+  KeyError: 'lr'
+
+============================================================
+after
+"""
+
+
+def test_the_torchrun_report_tells_each_failure() -> None:
+    found = records(REPORT)
+    killed, root = (record for record in found if "torchrun-report" in record.dialects)
+    assert (killed.who.rank, killed.who.local_rank, killed.who.host, killed.who.pid) == (4, 0, "node-a", 28000)
+    assert killed.body.startswith("exitcode: -15 (pid: 28000)  (SIGTERM)")
+    assert (root.who.rank, root.component) == (5, "root-cause")
+    assert root.body.splitlines()[-1] == "KeyError: 'lr'"
+    assert root.line_of(root.body.index("KeyError: 'lr'")) == 24
+    assert root.time == seconds("2026-11-30 07:17:28")
+    assert found[-1].body == "after"
+
+
+def test_the_group_rank_of_the_default_group_is_global_and_no_other_is() -> None:
+    told = {
+        "[Rank 3] Watchdog caught": 3,
+        "[PG 0 (default_pg) Rank 3] x": 3,
+        "[PG ID 0 PG GUID 0(default_pg) Rank 3]  x": 3,
+        "[PG ID 1 PG GUID 5(mesh_dp) Rank 3] x": None,
+    }
+    for text, rank in told.items():
+        assert records(f"[E ProcessGroupNCCL.cpp:474] {text}\n")[0].who.rank == rank
+
+
+def test_of_overwritten_progress_bars_the_last_stays_and_no_message_is_lost() -> None:
+    bars = "\r".join(f"{n}%|##   | {n}/100 [00:01<00:02, 3.00it/s]" for n in range(1, 60))
+    found = records(f"{bars}\rRuntimeError: lost\r{bars}\n")
+    assert [record.body for record in found if "Error" in record.body] == ["RuntimeError: lost"]
+    assert len(found) <= 4
+
+
+def test_a_message_glued_to_a_progress_bar_is_its_own_line() -> None:
+    found = records("steps:  0%|          | 0/186 [00:00<?, ?it/s]ERROR:root:failed hard\n")
+    assert found[-1].body == "failed hard"
+    assert found[-1].level == "ERROR"
+
+
+def test_colours_nul_crlf_and_invalid_utf8_do_not_hide_a_message() -> None:
+    data = b"\x1b[36m(pid=5)\x1b[0m \x1b[31mValue\x00Error: \xff\xfe bad\x1b[0m\r\n"
+    assert records(data)[0].body == "ValueError: �� bad"
+
+
+def test_utf16_as_powershell_writes_it() -> None:
+    assert records("RuntimeError: x\n".encode("utf-16"))[0].body == "RuntimeError: x"
+
+
+def test_lines_are_numbered_as_an_editor_does_whatever_the_blocks() -> None:
+    text = "a\n\nb\r\nc\rd\n" * 50
+    for block in (1, 7, 4096):
+        found = records(text, block)
+        assert [record.line for record in found if record.body == "b"] == [3 + 4 * n for n in range(50)]
+
+
+def test_a_line_of_ten_megabytes_loses_nothing() -> None:
+    text = "x" * 5_000_000 + " RuntimeError: inside " + "y" * 5_000_000
+    found = records(text + "\nnext\n")
+    assert sum("RuntimeError: inside" in record.body for record in found) == 1
+    assert found[-1].line == 2
+
+
+def test_stamps_of_all_forms() -> None:
+    assert seconds("2026-11-30T07:17:29Z") == seconds("2026-11-30 08:17:29+01:00")
+    assert seconds("2026-11-30 07:17:29,500") == seconds("2026-11-30 07:17:29") + 0.5
+    assert seconds("1206 18:44:16") == seconds("12-06 18:44:16") == seconds("Dec  6 18:44:16")
+    assert seconds("Mon Apr  8 17:04:05 2024") == seconds("2024-04-08 17:04:05")
+    assert seconds("123.456789") == 123.456789
+    assert seconds("9999 99:99:99") is None

@@ -218,7 +218,8 @@ def _compares(name: str, value: FactValue, operand: Operand | Sequence[FactValue
         return left == right
     if name == "ne":
         return left != right
-    return _ordered(name, left, right) if type(left) is type(right) else None
+    comparable = type(left) is type(right) and not isinstance(left, str)
+    return _ordered(name, left, right) if comparable else None
 
 
 def _ordered(name: str, left: Any, right: Any) -> bool:

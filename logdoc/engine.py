@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +22,10 @@ from logdoc.rulebase import RuleSet, build_index
 from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, FACTS, MILESTONES, observations
 from logdoc.sources import Source, source_from_bytes
 from logdoc.types.finding import Fact, Hypothesis, Match
-from logdoc.types.record import Record
+from logdoc.types.record import Identity, Record
 from logdoc.types.report import EnvironmentProblem, InputInfo, Report, SourceInfo, Tool
 
+_RANK_PREFIX = re.compile(rb"^\[rank(\d{1,6})\]:", re.MULTILINE)
 MOST_DIALOGUE = 100_000  # matches kept in all; a storm beyond is counted by the matcher
 
 
@@ -93,10 +95,10 @@ class Engine:
         for source in sources:
             size = _Counter()
             blocks = size.count(_blocks(source))
-            for batch in read(source.name, blocks, state, source.hints.identity(), source.hints.attempt or 0):
+            for batch in read(source.name, blocks, state, _speaker(source), source.hints.attempt or 0):
                 self._take(batch, matcher.find(batch), reading)
             reading.sources.append(
-                SourceInfo(name=source.name, bytes=size.bytes, lines=state.lines, truncated=source.truncated)
+                SourceInfo(name=source.name, bytes=size.total, lines=state.lines, truncated=source.truncated)
             )
             reading.warnings.extend(source.warnings)
         return reading
@@ -144,11 +146,11 @@ class Engine:
 class _Counter:
     """Counts the bytes that pass."""
 
-    bytes: int = 0
+    total: int = 0
 
     def count(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         for block in blocks:
-            self.bytes += len(block)
+            self.total += len(block)
             yield block
 
 
@@ -157,6 +159,17 @@ def _blocks(source: Source) -> Iterator[bytes]:
         yield as_text(source.read_all())
     else:
         yield from source.open_blocks()
+
+
+def _speaker(source: Source) -> Identity:
+    """Who the file's name says is talking, unless its first lines show that other ranks talk in it too."""
+    speaker = source.hints.identity()
+    if speaker.rank is not None:
+        head = next(source.open_blocks(), b"")
+        others = {int(number) for number in _RANK_PREFIX.findall(head)} - {speaker.rank}
+        if others:
+            return Identity(host=speaker.host)
+    return speaker
 
 
 def _facts(reading: _Reading, options: Options) -> FactSet:

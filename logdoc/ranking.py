@@ -26,10 +26,11 @@ def weights() -> Any:
 
 def rank(found: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Score every hypothesis and order them: causes before the symptoms they explain, the surest first."""
-    rivals = [one for one in found if one.rule.kind == "cause" and not one.masked_by and not _is_minor(one)]
+    last = max((one.first.record.attempt for one in found), default=0)
+    rivals = [one for one in found if _is_rival(one) and one.first.record.attempt == last]
     first = earliest([one for one in rivals if not one.rule.fallback] or rivals)
     for hypothesis in found:
-        hypothesis.terms = _terms(hypothesis, found, rivals, first)
+        hypothesis.terms = _terms(hypothesis, rivals, first, last)
         hypothesis.confidence = _confidence(hypothesis)
         hypothesis.status = _status(hypothesis)
     return sorted(found, key=_place)
@@ -40,12 +41,14 @@ def _place(hypothesis: Hypothesis) -> tuple[bool, float, int, str]:
     return (secondary, -hypothesis.confidence, hypothesis.first.record.seq, hypothesis.rule.id)
 
 
-def _is_minor(hypothesis: Hypothesis) -> bool:
-    return hypothesis.rule.severity in ("warning", "info")
+def _is_rival(hypothesis: Hypothesis) -> bool:
+    """A cause that could be the first failure."""
+    rule = hypothesis.rule
+    return rule.kind == "cause" and not hypothesis.masked_by and rule.severity not in ("warning", "info")
 
 
 def _terms(
-    hypothesis: Hypothesis, found: Sequence[Hypothesis], rivals: Sequence[Hypothesis], first: Hypothesis | None
+    hypothesis: Hypothesis, rivals: Sequence[Hypothesis], first: Hypothesis | None, last_attempt: int
 ) -> list[ScoreTerm]:
     rule, table = hypothesis.rule, weights()
     strength = max((match.signature.strength for match in hypothesis.matches), key=_ORDER.index)
@@ -60,7 +63,6 @@ def _terms(
         terms.append(ScoreTerm(name=f"{len(names)} different signatures agree", value=more))
     if rule.fallback:
         terms.append(ScoreTerm(name="recognised only by its general shape", value=table["fallback"]))
-    last_attempt = max(one.first.record.attempt for one in found)
     terms.extend(_relations(hypothesis, rivals, first, last_attempt))
     terms.extend(_probe_terms(hypothesis))
     return [term for term in terms if term.value]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from logdoc.engine import Engine
 from logdoc.rulebase import RuleSet, load_rules, rule_roots
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from logdoc.reader.peel import peel
 
 TORCHRUN_W = "W0922 18:51:16.217000 28001 torch/distributed/run.py:757] "

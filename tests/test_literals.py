@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from logdoc.rulebase import RuleSet
 from logdoc.rulebase.index import signature_literals
 from logdoc.rulebase.literals import literals_of

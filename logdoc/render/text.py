@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -92,7 +93,9 @@ def _short(report: Report, options: TextOptions) -> Iterator[_Row]:
 
 def _long(report: Report, options: TextOptions) -> Iterator[_Row]:
     yield from _headline(report, options)
-    for diagnosis in report.diagnoses:
+    for number, diagnosis in enumerate(report.diagnoses):
+        if number:
+            yield from (_Row(line, "bold") for line in wrapped(diagnosis.title, options.width, "  "))
         yield from _diagnosis(diagnosis, report, options, full=True)
         yield _Row("")
     if not report.diagnoses:
@@ -117,8 +120,6 @@ def _headline(report: Report, options: TextOptions) -> Iterator[_Row]:
 
 def _diagnosis(diagnosis: Diagnosis, report: Report, options: TextOptions, *, full: bool) -> Iterator[_Row]:
     language = report.language
-    if full:
-        yield from (_Row(line, "bold") for line in wrapped(diagnosis.title, options.width, "  "))
     place = f"{diagnosis.origin.source}:{diagnosis.origin.line}"
     sure = f"{phrase('word.' + diagnosis.status, language)} ({diagnosis.confidence:.2f})"
     yield _Row(f"  {diagnosis.rule} · {sure} · {place}", "cyan")
@@ -145,18 +146,21 @@ def _source(line: Evidence) -> str:
 
 
 def _fixes(diagnosis: Diagnosis, report: Report, options: TextOptions, *, full: bool) -> Iterator[_Row]:
+    """Each remedy once, with its commands for every environment; only the first one unless `full`."""
     language = report.language
-    fixes = diagnosis.fixes if full else diagnosis.fixes[:1]
-    for fix in fixes:
-        title = f"{phrase('text.do_this', language)}: {fix.title}{_RISKS[fix.risk]}"
-        if fix.applies != "any":
-            title += f" ({fix.applies})"
-        yield from (_Row(line, "bold") for line in wrapped("  " + title, options.width, "    "))
-        yield from (_Row(f"    {command}", "green") for command in fix.commands)
-        if full and fix.why:
-            yield from (_Row(line) for line in wrapped("    " + fix.why, options.width, "    "))
-        if fix.verify:
-            yield _Row(f"    {phrase('text.verify', language)}: {fix.verify}")
+    remedies = [list(lines) for _, lines in groupby(diagnosis.fixes, key=lambda fix: (fix.title, fix.risk))]
+    for remedy in remedies if full else remedies[:1]:
+        first = remedy[0]
+        title = f"  {phrase('text.do_this', language)}: {first.title}{_RISKS[first.risk]}"
+        yield from (_Row(line, "bold") for line in wrapped(title, options.width, "    "))
+        for fix in remedy if full else remedy[:2]:
+            if fix.applies != "any":
+                yield _Row(f"    {fix.applies}:", "dim")
+            yield from (_Row(f"    {command}", "green") for command in fix.commands)
+        if full and first.why:
+            yield from (_Row(line) for line in wrapped("    " + first.why, options.width, "    "))
+        if first.verify:
+            yield _Row(f"    {phrase('text.verify', language)}: {first.verify}")
 
 
 def _considered(report: Report, options: TextOptions) -> Iterator[_Row]:

@@ -71,7 +71,7 @@ def build_report(findings: Findings, tool: Tool, info: InputInfo, language: str)
         timeline=_timeline(findings.ranked),
         facts=_facts(findings),
         environment=findings.environment,
-        restart=restart_advice(outcome, kept, language),
+        restart=restart_advice(outcome, kept, diagnoses, language),
         similar=_similar(findings) if outcome == "unrecognised" else (),
         first_abnormal=abnormal,
         collect_next=_collect(outcome, kept, language),
@@ -156,14 +156,15 @@ def _values(one: Hypothesis, findings: Findings) -> dict[str, FactValue]:
 
 def _best_evidence(one: Hypothesis) -> list[Match]:
     """The first match of every signature, then further ranks, in order of the log."""
-    chosen: dict[tuple[str, int | None], Match] = {}
+    lines: dict[tuple[str, int], Match] = {}
     for match in [*one.matches, *one.context]:
-        chosen.setdefault((match.name, match.rank), match)
+        lines.setdefault((match.record.source, match.line), match)
     first_of_each: dict[str, Match] = {}
-    for match in chosen.values():
-        first_of_each.setdefault(match.name, match)
-    rest = [match for match in chosen.values() if match not in first_of_each.values()]
-    kept = [*first_of_each.values(), *rest][:MOST_EVIDENCE]
+    others: dict[tuple[str, int | None], Match] = {}
+    for match in lines.values():
+        if first_of_each.setdefault(match.name, match) is not match:
+            others.setdefault((match.name, match.rank), match)
+    kept = [*first_of_each.values(), *others.values()][:MOST_EVIDENCE]
     return sorted(kept, key=lambda match: (match is not one.first, match.record.seq))
 
 

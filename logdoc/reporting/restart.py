@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 from logdoc.reporting.wording import phrase
 from logdoc.types.finding import Hypothesis
-from logdoc.types.report import Outcome, Restart
+from logdoc.types.report import Diagnosis, Outcome, Restart
 
 
-def restart_advice(outcome: Outcome, kept: Sequence[Hypothesis], language: str) -> Restart:
+def restart_advice(
+    outcome: Outcome, kept: Sequence[Hypothesis], diagnoses: Sequence[Diagnosis], language: str
+) -> Restart:
     """`unknown` unless a cause was found and its rule has an opinion."""
     if outcome == "healthy":
         return Restart(advice="unknown", reason=phrase("restart.healthy", language))
     if outcome != "cause-found" or not kept or kept[0].rule.restart == "unknown":
         return Restart(advice="unknown", reason=phrase("restart.unknown", language))
     top = kept[0]
-    title = top.rule.title.in_language(language)
+    title = diagnoses[0].title
     if top.rule.restart == "replace-node":
         hosts = tuple(sorted({match.host for match in top.matches if match.host}))
         key = "restart.replace_node" if hosts else "restart.replace_node_unknown"

@@ -64,6 +64,8 @@ def _signatures(rule: Rule) -> Iterator[Fault]:
             continue
         if literals is None:
             yield where, "the regex guarantees no literal of three characters; write `needs`"
+        elif any("\x00" in text for text in literals.strings):
+            yield where, "a literal must not hold NUL: the reader takes it out of every line"
         elif literals.caseless and not all(text.isascii() for text in literals.strings):
             yield where, "a caseless literal must be ASCII"
 

@@ -1,0 +1,147 @@
+"""Watchdogs of many ranks, clocks that disagree, restarts: the judgements below the rules, one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logdoc.cascade import verdicts, waiting_ranks
+from logdoc.cascade.clocks import skews
+from logdoc.cascade.collectives import Waiting
+from logdoc.engine import Engine
+from logdoc.matcher import Matcher
+from logdoc.reader import ReadState, read
+from logdoc.rulebase import build_index
+from logdoc.rulebase.observations import observations
+from logdoc.types.finding import Match
+from logdoc.types.record import Identity, Record
+from tests.rulekit import engine_of
+
+RECORD = Record(seq=1, source="log", line=1, end_line=1, body="x", raw="x", who=Identity())
+
+
+def waiting(rank: int, **told: object) -> Waiting:
+    given = {"seq": 7, "op": "ALLREDUCE", "numel": ("8", "8"), "timeout": 600.0, "enqueued": 9, "completed": 6, **told}
+    return Waiting(rank, RECORD, **given)  # type: ignore[arg-type]
+
+
+def said(members: list[Waiting], seen: range | set[int], world: int | None = None) -> list[tuple[int | None, str]]:
+    return [(record.who.rank, record.body) for record in verdicts(members, seen, world)]
+
+
+def test_the_rank_that_never_reported() -> None:
+    members = [waiting(rank) for rank in range(8) if rank != 5]
+    found = said(members, range(8))
+    assert [rank for rank, _ in found] == [5]
+    assert "never reported ALLREDUCE #7 of default_pg, 7 ranks gave up after waiting 600 s" in found[0][1]
+
+
+def test_a_rank_that_printed_nothing_at_all_is_named_by_the_world_size() -> None:
+    members = [waiting(rank) for rank in range(7)]
+    found = said(members, range(7), world=8)
+    assert [rank for rank, _ in found] == [7]
+    assert found[0][1].endswith("it printed nothing at all")
+
+
+def test_the_rank_that_enqueued_less() -> None:
+    members = [waiting(rank, enqueued=5 if rank == 2 else 9, seq=5 if rank == 2 else 7) for rank in range(4)]
+    found = said(members, range(4))
+    assert [rank for rank, _ in found] == [2]
+    assert "last enqueued #5, the others #9" in found[0][1]
+
+
+def test_the_rank_that_called_something_else() -> None:
+    members = [waiting(rank, op="ALLGATHER" if rank == 1 else "ALLREDUCE") for rank in range(4)]
+    assert [rank for rank, _ in said(members, range(4))] == [1]
+
+
+def test_on_a_tie_nobody_is_accused() -> None:
+    members = [waiting(rank, op="ALLGATHER" if rank < 2 else "ALLREDUCE") for rank in range(4)]
+    assert all(rank is None for rank, _ in said(members, range(4)))
+
+
+def test_all_inside_the_same_collective() -> None:
+    found = said([waiting(rank) for rank in range(4)], range(4))
+    assert found == [(None, "collective verdict: all 4 ranks wait inside the same ALLREDUCE #7 of default_pg after "
+                            "waiting 600 s; none is late")]  # fmt: skip
+
+
+def test_one_rank_of_a_subgroup_says_nothing_of_the_others() -> None:
+    assert said([waiting(3, group="mesh_tp")], range(8)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "group", "enqueued", "completed"),
+    [
+        ("[PG ID 1 PG GUID 5(mesh_dp) Rank 6]  failure detected by watchdog at work sequence id: 7 PG status: "
+         "last enqueued work: 9, last completed work: 6", "mesh_dp", 9, 6),
+        ("[PG 0 (default_pg) Rank 3] Timeout at NCCL work: 7, last enqueued NCCL work: 9, last completed NCCL work: -1.",
+         "default_pg", 9, -1),
+        ("[PG ID 0 PG GUID 0 Rank 3]  failure detected by watchdog at work sequence id: 7 PG status: last enqueued work: 9, "
+         "last started work: 7 (ALLREDUCE), last completed work: 6", "default_pg", 9, 6),
+    ],
+)  # fmt: skip
+def test_status_lines_of_all_versions(line: str, group: str, enqueued: int, completed: int) -> None:
+    text = f"[rank3]:[E1206 18:44:16.99 ProcessGroupNCCL.cpp:1785] {line}\n"
+    matcher = Matcher(build_index(observations().rules))
+    matches = [match for batch in read("log", [text.encode()], ReadState()) for match in matcher.find(batch)]
+    found = waiting_ranks(match for match in matches if match.rule.id == "~collectives")
+    assert [(one.rank, one.group, one.seq, one.enqueued, one.completed) for one in found] == [
+        (3, group, 7, enqueued, completed)
+    ]
+
+
+def milestones(text_of_source: dict[str, str]) -> list[Match]:
+    matcher = Matcher(build_index(observations().rules))
+    state = ReadState()
+    return [
+        match
+        for source, text in text_of_source.items()
+        for batch in read(source, [text.encode()], state)
+        for match in matcher.find(batch)
+        if match.rule.id == "~milestones"
+    ]
+
+
+def test_the_skew_of_a_host_is_estimated_from_steps_all_ranks_take() -> None:
+    def log(offset: int) -> str:
+        return "".join(f"2024-01-01 00:{minute:02}:{offset:02} INFO step {minute}\n" for minute in range(6))
+
+    offsets = skews(milestones({"a": log(0), "b": log(30), "c": log(0)}))
+    assert {source: offset for (source, _), offset in offsets.items()} == {"b": 30.0}
+
+
+def test_without_shared_events_no_clock_is_touched() -> None:
+    assert skews(milestones({"a": "2024-01-01 00:00:00 INFO step 1\n", "b": "2024-01-01 05:00:00 INFO step 9\n"})) == {}
+
+
+@pytest.fixture
+def fires(tmp_path: Path) -> Engine:
+    return engine_of(
+        tmp_path, a__fire="match: {seen: {regex: 'Fire here'}}", a__water="match: {seen: {regex: 'Water here'}}"
+    )
+
+
+def test_a_skewed_clock_does_not_turn_the_order_round(fires: Engine, tmp_path: Path) -> None:
+    from logdoc.sources import discover
+
+    for rank, skew, event in ((0, 0, "Fire here"), (1, 40, "Water here")):
+        # rank 1's clock is 40 s ahead; its Water happens at true second 33, before rank 0's Fire at true second 38
+        at = 38 if rank == 0 else 33 + skew
+        steps = "".join(f"2024-01-01 00:{n:02}:{skew:02} INFO step {n}\n" for n in range(5))
+        lines = f"{steps}2024-01-01 00:05:{at % 60:02} ERROR {event}\n" if at < 60 else (
+            f"{steps}2024-01-01 00:06:{at % 60:02} ERROR {event}\n"
+        )  # fmt: skip
+        (tmp_path / f"rank_{rank}.log").write_text(lines)
+    report = fires.explain(discover([str(tmp_path / "rank_0.log"), str(tmp_path / "rank_1.log")]).sources)
+    assert report.diagnoses[0].rule == "a.water"
+
+
+def test_a_year_is_taken_from_the_dated_lines(fires: Engine, tmp_path: Path) -> None:
+    from logdoc.sources import discover
+
+    (tmp_path / "rank_0.log").write_text("2024-12-06 18:44:20 ERROR Fire here\n")
+    (tmp_path / "rank_1.log").write_text("[rank1]:[E1206 18:44:16.99 Some.cpp:1] Water here\n")
+    report = fires.explain(discover([str(tmp_path / "rank_0.log"), str(tmp_path / "rank_1.log")]).sources)
+    assert report.diagnoses[0].rule == "a.water"

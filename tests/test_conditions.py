@@ -1,0 +1,117 @@
+"""`when` trees: matches related by rank, counted, in sequence; facts compared as sizes, versions, words; unknown stays unknown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logdoc.conditions import Scene, applies, compare, holds
+from logdoc.facts import FactSet, read_value
+from logdoc.types.finding import Fact
+from logdoc.types.rule import Condition, FactReference, FactValue
+from tests.rulekit import engine_of, rules_of
+
+KNOWN: dict[str, FactValue] = {
+    "free": 3 * 2**30, "tried": "4.17 GiB", "count": 0, "cpu": True, "torch": "2.10.0", "name": "NVIDIA H100",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("condition", "answer"),
+    [
+        (Condition(fact="free", lt=FactReference(fact="tried")), True),
+        (Condition(fact="free", gt="2GiB", lt="3.5GiB"), True),
+        (Condition(fact="count", eq=0), True),
+        (Condition(fact="count", gte=1), False),
+        (Condition(fact="cpu", eq=True), True),
+        (Condition(fact="cpu", eq=False), False),
+        (Condition(fact="torch", gte="2.9.1"), True),
+        (Condition(fact="torch", lt="2.9"), False),
+        (Condition(fact="name", matches="H[12]00"), True),
+        (Condition(fact="name", in_=("a", "b")), False),
+        (Condition(fact="name", gt=3), None),
+        (Condition(fact="nobody.knows", eq=1), None),
+        (Condition(fact="nobody.knows", known=False), True),
+        (Condition(fact="free", gt=FactReference(fact="nobody.knows")), None),
+    ],
+)
+def test_comparisons(condition: Condition, answer: bool | None) -> None:
+    assert compare(condition, KNOWN.get) is answer
+
+
+def test_unknown_facts_neither_hold_nor_refute() -> None:
+    unknown, true, false = Condition(fact="x", eq=1), Condition(fact="count", eq=0), Condition(fact="count", eq=1)
+    scene = Scene({}, KNOWN.get)
+    assert holds(Condition(all=(true, unknown)), scene) is None
+    assert holds(Condition(all=(false, unknown)), scene) is False
+    assert holds(Condition(any=(true, unknown)), scene) is True
+    assert holds(Condition(none=(unknown,)), scene) is None
+    assert holds(Condition(any=(false,), none=(false,)), scene) is False
+
+
+@pytest.mark.parametrize(
+    ("log", "fires"),
+    [
+        ("[rank1]: Fire here\n[rank2]: Water here\n", True),
+        ("[rank1]: Fire here\n[rank1]: Water here\n", False),
+        ("Fire here\nWater here\n", False),
+    ],
+)
+def test_none_on_the_same_rank(tmp_path: Path, log: str, fires: bool) -> None:
+    body = """
+    match: {fire: {regex: 'Fire here'}, water: {regex: 'Water here', role: context}}
+    when: {all: [{seen: fire}], none: [{seen: water, where: same-rank}]}
+    """
+    report = engine_of(tmp_path, a__b=body).explain_text(log)
+    assert bool(report.timeline) is fires
+
+
+@pytest.mark.parametrize(("times", "fires"), [((0, 10, 20), True), ((0, 100, 200), False)])
+def test_counts_within_a_time(tmp_path: Path, times: tuple[int, ...], fires: bool) -> None:
+    body = "match: {fire: {regex: 'Fire here'}}\nwhen: {count: fire, gte: 3, within: 30}"
+    log = "".join(f"2024-01-01 00:{at // 60:02}:{at % 60:02} ERROR Fire here\n" for at in times)
+    assert bool(engine_of(tmp_path, a__b=body).explain_text(log).timeline) is fires
+
+
+def test_sequences_ask_for_their_order(tmp_path: Path) -> None:
+    body = """
+    match: {fire: {regex: 'Fire here'}, smoke: {regex: 'Smoke here', role: context}}
+    when: {sequence: [smoke, fire]}
+    """
+    engine = engine_of(tmp_path, a__b=body)
+    assert engine.explain_text("Smoke here\nFire here\n").timeline
+    assert not engine.explain_text("Fire here\nSmoke here\n").timeline
+
+
+def test_a_rule_for_other_versions_stays_silent_and_an_unknown_version_excludes_nothing(tmp_path: Path) -> None:
+    rules = rules_of(tmp_path, a__b="match: {x: {regex: 'Fire here'}}\napplies: {nccl: '>=2.24'}")
+    for version, fits in (("2.24.3", True), ("2.20.5", False), (None, True)):
+        facts = FactSet()
+        if version:
+            facts.add([Fact(id="nccl.version", value=version, origin="log:1")])
+        assert applies(rules["a.b"], facts) is fits
+
+
+def test_numbers_are_read_and_derived(tmp_path: Path) -> None:
+    body = r"""
+    match:
+      used: {regex: 'holds (?P<size>[\d.]+ \w+)', role: context}
+      asked: {regex: 'wants (?P<size>\d+) bytes of (?P<total>[\d.]+ \w+)'}
+    facts: {held: {from: [used.size], as: bytes}, wanted: {from: [asked.size], as: bytes}, total: {from: [asked.total], as: bytes}}
+    derive: {need: {add: [held, wanted]}, gap: {sub: [need, total]}}
+    """
+    report = engine_of(tmp_path, a__b=body).explain_text("holds 21.48 GiB\nwants 4477503406 bytes of 22.15 GiB\n")
+    assert report.diagnoses[0].values["gap"] == pytest.approx(3.5 * 2**30, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "as_", "value"),
+    [
+        ("4.17 GiB", "bytes", int(4.17 * 2**30)), ("64MB", "bytes", 64_000_000), ("512 bytes", "bytes", 512),
+        ("16280MiB", "bytes", 16280 * 2**20), ("600000 ms", "seconds", 600.0), ("10 min", "seconds", 600.0),
+        ("1,024", "int", 1024), ("2.18.3+cuda12.2", "version", "2.18.3"), ("lots", "bytes", None), ("3 apples", "bytes", None),
+    ],
+)  # fmt: skip
+def test_quantities(text: str, as_: str, value: object) -> None:
+    assert read_value(text, as_) == value  # type: ignore[arg-type]

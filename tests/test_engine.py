@@ -1,0 +1,161 @@
+"""The whole way: outcomes, cause before symptom, attempts, ranks, verdicts of watchdogs, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from logdoc.engine import Engine, Options
+from logdoc.render import TextOptions, render_json, render_text
+from logdoc.schemas import report_schema
+from logdoc.sources import discover, source_from_bytes
+from tests.rulekit import engine_of
+
+VALIDATOR = Draft202012Validator(report_schema())
+
+
+def check(report_json: str) -> dict[str, object]:
+    value = json.loads(report_json)
+    VALIDATOR.validate(value)
+    assert isinstance(value, dict)
+    return value
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Engine:
+    return engine_of(
+        tmp_path,
+        a__fire="match: {seen: {regex: '^Fire in the rack', strength: conclusive}}\nrestart: replace-node",
+        a__water="match: {seen: {regex: '^Water in the rack'}}\nmasks: [a.damp]",
+        a__damp="match: {seen: {regex: 'in the rack', strength: weak}}",
+        a__gone="symptom:match: {seen: {regex: 'peer went away'}}\nexplained_by: [a.*]\nrank_state: waiting",
+        a__late="match: {seen: {regex: 'collective verdict: rank (?P<rank>\\d+) never', from: [verdict]}}",
+        a__calm="noise:match: {seen: {regex: 'ERROR: do not worry'}}",
+    )
+
+
+def test_a_healthy_log(small: Engine) -> None:
+    report = small.explain_text("step 1\nstep 2\n2024-01-01 00:00:00 INFO ok\n")
+    assert (report.outcome, report.diagnoses, report.first_abnormal) == ("healthy", (), None)
+
+
+def test_scary_noise_is_healthy_and_named(small: Engine) -> None:
+    report = small.explain_text("ERROR: do not worry\n")
+    assert (report.outcome, report.noise) == ("healthy", ("a.calm",))
+
+
+def test_an_unknown_failure_is_not_recognised_and_quoted(small: Engine) -> None:
+    report = small.explain_text("fine\n[rank2]: FrobnicationError: the frob is gone\n")
+    assert report.outcome == "unrecognised"
+    assert report.first_abnormal is not None
+    assert (report.first_abnormal.line, report.first_abnormal.rank) == (2, 2)
+    assert "FrobnicationError" in report.headline
+
+
+def test_a_symptom_alone_is_the_answer_and_says_what_to_collect(small: Engine) -> None:
+    report = small.explain_text("[rank0]: peer went away\n")
+    assert report.outcome == "symptoms-only"
+    assert report.diagnoses[0].rule == "a.gone"
+    assert report.collect_next
+
+
+def test_the_cause_is_first_even_when_it_is_printed_last(small: Engine) -> None:
+    report = small.explain_text("[rank0]: peer went away\n[rank1]: peer went away\n[rank3]: Fire in the rack\n")
+    assert report.outcome == "cause-found"
+    assert next(one.rule for one in report.diagnoses if one.kind == "cause") == "a.fire"
+    assert report.diagnoses[0].explains == ("a.gone",)
+    assert report.diagnoses[0].origin.rank == report.ranks.first_failure == 3
+    assert {row.rank: row.state for row in report.ranks.table} == {0: "waiting", 1: "waiting", 3: "failed"}
+
+
+def test_of_two_causes_the_first_wins_and_the_vaguer_steps_back(small: Engine) -> None:
+    report = small.explain_text("[rank1]: Water in the rack\n[rank1]: Fire in the rack\n")
+    assert report.diagnoses[0].rule == "a.water"
+    assert "a.damp" not in {one.rule for one in report.diagnoses}
+    assert "a.damp" in {entry.rule for entry in report.timeline}
+
+
+def test_the_last_attempt_is_explained_first(small: Engine) -> None:
+    agent = "E1130 07:35:0{}.044000 4854 torch/distributed/elastic/multiprocessing/api.py:1002] "
+    failed = "failed (exitcode: 1) local_rank: 1 (pid: 4860) of binary: python\n"
+    text = f"Fire in the rack\n{agent.format(1)}{failed}Water in the rack\n{agent.format(9)}{failed}"
+    report = small.explain_text(text)
+    assert report.diagnoses[0].rule == "a.water"
+
+
+WATCHDOG = (
+    "[rank{r}]:[E1206 18:44:{s}.99 ProcessGroupNCCL.cpp:629] [Rank {r}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=9, NumelOut=9, Timeout(ms)=600000) ran for 600010 milliseconds "
+    "before timing out.\n"
+)
+
+
+def test_watchdogs_together_tell_the_rank_that_never_came(small: Engine) -> None:
+    steps = "".join(f"[rank{rank}]: step 1\n" for rank in range(8))
+    text = steps + "".join(WATCHDOG.format(r=rank, s=10 + rank) for rank in range(8) if rank != 5)
+    report = small.explain_text(text)
+    assert report.diagnoses[0].rule == "a.late"
+    assert report.diagnoses[0].origin.rank == 5
+
+
+def test_ranks_in_files_of_their_own_are_ordered_by_their_clocks(small: Engine, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "rank_0.log").write_text("2024-01-01 00:00:09 ERROR Water in the rack\n")
+    (logs / "rank_1.log").write_text("2024-01-01 00:00:02 ERROR Fire in the rack\n")
+    report = small.explain(discover([str(logs)]).sources)
+    assert (report.diagnoses[0].rule, report.diagnoses[0].origin.rank) == ("a.fire", 1)
+
+
+def test_the_same_input_gives_the_same_bytes(small: Engine) -> None:
+    text = "[rank0]: peer went away\n[rank3]: Fire in the rack\nNCCL_DEBUG set by environment to INFO\n"
+    outputs = []
+    for _ in range(2):
+        value = json.loads(render_json(small.explain_text(text)))
+        value["input"]["seconds"] = 0
+        outputs.append(json.dumps(value))
+    assert outputs[0] == outputs[1]
+
+
+HOSTILE = st.one_of(
+    st.binary(max_size=2000),
+    st.lists(
+        st.sampled_from(
+            [
+                *("[rank3]: ", "Traceback (most recent call last):\n", '  File "x", line 1\n', "RuntimeError: ", "\r"),
+                *("\x1b[31m", "NCCL WARN ", "n:1:2 [0] ", "\n", "99%|#| 9/9 [00:01<00:00, 1it/s]", '{"log": "'),
+                *("[red]", "ChildFailedError:\n", "=" * 20, "Root Cause", "[0]:\n", "  exitcode  : -9 (pid: 1)\n", "\x00"),
+                *("\ufffd", "\u202e", "CUDA out of memory. ", "Tried to allocate 2.00 GiB"),
+                "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=X, ",
+            ]
+        ),
+        max_size=60,
+    ).map(lambda parts: "".join(parts).encode("utf-8", "surrogatepass")),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(HOSTILE, st.sampled_from(["en", "zh"]))
+def test_any_bytes_give_a_valid_report(engine: Engine, data: bytes, language: str) -> None:
+    report = engine.explain([source_from_bytes("log", data)], Options(language=language))
+    check(render_json(report))
+    for long in (False, True):
+        text = render_text(report, TextOptions(width=80, long=long, why=long))
+        assert text.endswith("\n")
+        assert long or len(text.splitlines()) <= 25
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_cutting_and_shuffling_a_log_never_breaks_the_report(engine: Engine, data: st.DataObject) -> None:
+    lines = [f"[rank{rank}]: step {step}\n" for step in range(3) for rank in range(4)]
+    lines += [WATCHDOG.format(r=rank, s=10 + rank) for rank in range(3)]
+    lines += ["[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"]
+    shuffled = data.draw(st.permutations(lines))
+    end = data.draw(st.integers(0, len("".join(shuffled))))
+    check(render_json(engine.explain_text("".join(shuffled)[:end])))

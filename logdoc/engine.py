@@ -26,6 +26,8 @@ from logdoc.types.record import Identity, Record
 from logdoc.types.report import EnvironmentProblem, InputInfo, Report, SourceInfo, Tool
 
 _RANK_PREFIX = re.compile(rb"^\[rank(\d{1,6})\]:", re.MULTILINE)
+QUIET_LEVELS = ("INFO", "DEBUG", "TRACE")
+LAST_LINES = 20
 MOST_DIALOGUE = 100_000  # matches kept in all; a storm beyond is counted by the matcher
 
 
@@ -77,7 +79,7 @@ class Engine:
             noise=[one for one in found if one.rule.kind == "noise"],
             facts=facts,
             survey=reading.survey,
-            abnormal=_first_abnormal(reading),
+            abnormal=_first_abnormal(reading, found),
             environment=problems,
             settings=reading.settings,
             rules=self.rules.active(),
@@ -139,7 +141,11 @@ class Engine:
             for name, fact in (("nccl", "nccl.version"), ("torch", "torch.version"))
             if (value := facts.value(fact)) is not None
         }
-        return envlint.lint(reading.settings, versions=versions, language=options.language)
+        context: dict[str, object] = {"infiniband": facts.value("nccl.network") == "IB"}
+        nodes = facts.value("job.nodes") or len(reading.survey.hosts)
+        if nodes:
+            context["nodes"] = nodes
+        return envlint.lint(reading.settings, versions=versions, language=options.language, context=context)
 
 
 @dataclass(slots=True)
@@ -190,12 +196,26 @@ def _several_nodes(reading: _Reading) -> bool:
     return len(reading.survey.hosts) > 1 or any(node not in ("0", "1") for node in nodes)
 
 
-def _first_abnormal(reading: _Reading) -> Match | None:
-    """The first line that looks wrong and that no rule knows: of the best shape there is, the earliest."""
-    known = {match.record.seq for match in reading.matches}
-    order = observations().abnormal_order
-    unknown = [match for match in reading.observed[ABNORMAL] if match.record.seq not in known]
-    return min(unknown, key=lambda match: (order[match.name] > 3, match.record.seq, order[match.name]), default=None)
+def _first_abnormal(reading: _Reading, found: Sequence[Hypothesis]) -> Match | None:
+    """The first line that looks wrong and that no rule knows: of the surest shape there is, the earliest.
+
+    Words such as `failed to` are common in healthy logs: they count only in a log's last lines, and never at INFO.
+    """
+    known = {match.record.seq for one in found for match in one.matches}
+    shapes = observations().abnormal
+    ends = {source.name: source.lines - LAST_LINES for source in reading.sources}
+    unknown = [
+        match
+        for match in reading.observed[ABNORMAL]
+        if match.record.seq not in known
+        and (shapes[match.name].sure or match.record.level not in QUIET_LEVELS)
+        and (not shapes[match.name].only_at_end or match.line > ends[match.record.source])
+    ]
+    return min(
+        unknown,
+        key=lambda match: (not shapes[match.name].sure, match.record.seq, shapes[match.name].order),
+        default=None,
+    )
 
 
 def _losses(matcher: Matcher, language: str) -> list[str]:

@@ -114,9 +114,9 @@ def _diagnosis(one: Hypothesis, findings: Findings, language: str) -> Diagnosis:
         confidence=one.confidence,
         status=one.status,
         origin=Origin(
-            rank=first.rank,
+            rank=one.rank,
             local_rank=first.local_rank,
-            host=first.host,
+            host=one.host,
             source=first.record.source,
             line=first.line,
             time=first.record.time_text,
@@ -147,7 +147,7 @@ def _values(one: Hypothesis, findings: Findings) -> dict[str, FactValue]:
     """What a rule's texts may name: its captures and facts, then the job's, then who and where."""
     values: dict[str, FactValue] = {**findings.facts.values(), **one.values}
     first = one.first
-    for name, value in (("rank", first.rank), ("local_rank", first.local_rank), ("host", first.host)):
+    for name, value in (("rank", one.rank), ("local_rank", first.local_rank), ("host", one.host)):
         if value is not None:
             values.setdefault(name, value)
     values.setdefault("python", "python")

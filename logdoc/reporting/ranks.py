@@ -26,7 +26,7 @@ def rank_table(survey: Survey, ranked: Sequence[Hypothesis], facts: FactSet, lan
     return Ranks(
         world_size=size,
         seen=len(survey.tracks),
-        first_failure=_first_failure(ranked),
+        first_failure=ranked[0].rank if ranked else None,
         silent=_silent(survey, size),
         table=tuple(_row(tracks[rank], errors.get(rank, []), language) for rank in sorted(tracks)),
     )
@@ -42,10 +42,6 @@ def _first_errors(ranked: Sequence[Hypothesis]) -> dict[int, list[Match]]:
     for matches in errors.values():
         matches.sort(key=lambda match: match.record.seq)
     return errors
-
-
-def _first_failure(ranked: Sequence[Hypothesis]) -> int | None:
-    return ranked[0].first.rank if ranked else None
 
 
 def _silent(survey: Survey, size: int | None) -> tuple[int, ...]:

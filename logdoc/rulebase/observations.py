@@ -27,13 +27,22 @@ class Milestone:
 
 
 @dataclass(frozen=True, slots=True)
+class AbnormalShape:
+    """How a failure looks that no rule knows. `sure`: hardly ever printed by a job that goes on."""
+
+    order: int
+    sure: bool
+    only_at_end: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """The pseudo rules, and what their signature names mean."""
 
     rules: tuple[Rule, ...]
     fact_types: dict[str, FactType]
     milestones: dict[str, Milestone]
-    abnormal_order: dict[str, int]
+    abnormal: dict[str, AbnormalShape]
 
 
 @cache
@@ -65,7 +74,10 @@ def observations() -> Observations:
             stone["id"]: Milestone(stone["id"], order, Text(**stone["title"]))
             for order, stone in enumerate(data["milestones"])
         },
-        abnormal_order={name: order for order, name in enumerate(abnormal)},
+        abnormal={
+            name: AbnormalShape(order, shape.get("sure", False), shape.get("only_at_end", False))
+            for order, (name, shape) in enumerate(zip(abnormal, data["abnormal"], strict=True))
+        },
     )
 
 

@@ -77,3 +77,19 @@ class Hypothesis:
     @property
     def first(self) -> Match:
         return self.matches[0]
+
+    @property
+    def rank(self) -> int | None:
+        """The rank that failed: the first match's, else the only one that any of its matches names."""
+        if self.first.rank is not None:
+            return self.first.rank
+        ranks = {match.rank for match in self.matches if match.rank is not None}
+        return ranks.pop() if len(ranks) == 1 else None
+
+    @property
+    def host(self) -> str | None:
+        """The host it happened on, by the same rule."""
+        if self.first.host is not None:
+            return self.first.host
+        hosts = {match.host for match in self.matches if match.host is not None}
+        return hosts.pop() if len(hosts) == 1 else None

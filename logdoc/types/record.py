@@ -28,7 +28,8 @@ class Record:
 
     `seq` is the order of reading over all sources; `line` and `end_line` count from 1 in `source`.
     `time` is in seconds of the printing clock (None: no clock; a clock without a year is placed in 1970 by
-    the reader unless another stamp of the job names the year), `time_text` what the log said.
+    the reader unless another stamp of the job names the year), `time_text` what the log said; `near_time` is the last
+    stamp its printer gave up to here, later corrected for the printer's clock.
     `dialects` names every format whose prefix was taken off, outermost first; `raw` is the first line as read.
     `line_numbers[i]` is the source line of the i-th line of `body`.
     """
@@ -42,6 +43,7 @@ class Record:
     who: Identity
     time: float | None = None
     time_text: str | None = None
+    near_time: float | None = None
     dialects: tuple[str, ...] = ()
     level: str | None = None
     component: str | None = None

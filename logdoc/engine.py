@@ -13,6 +13,8 @@ from logdoc.cascade import Survey, in_order, number_attempts, relate, set_clocks
 from logdoc.conditions import hypotheses
 from logdoc.facts import FactSet, observed_facts
 from logdoc.matcher import LiteralScanner, Matcher, best_scanner
+from logdoc.probes.base import FactSheet
+from logdoc.probes.judge import facts_here, judge, wanted_probes
 from logdoc.ranking import rank
 from logdoc.reader import ReadState, read
 from logdoc.reader.errorjson import as_text
@@ -33,10 +35,14 @@ MOST_DIALOGUE = 100_000  # matches kept in all; a storm beyond is counted by the
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to explain. `facts`: what probes found out, live or from files; `language`: en or zh."""
+    """How to explain. `language`: en or zh. `sheets`: facts collected on hosts of the job, from files.
+
+    `prober` is asked for the probes that the live hypotheses want, where no sheet was given; None looks at nothing.
+    """
 
     language: str = "en"
-    facts: tuple[Fact, ...] = ()
+    sheets: tuple[FactSheet, ...] = ()
+    prober: Callable[[Sequence[str]], FactSheet] | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -69,13 +75,13 @@ class Engine:
         started = time.monotonic()
         matcher = Matcher(self._index, self._scanner)
         reading = self._read_all(sources, matcher, options)
-        facts = _facts(reading, options)
+        facts = _facts(reading)
         self._order(reading, matcher, facts)
         found = self._diagnose(reading, facts)
         problems = self._lint(reading, facts, options)
-        causes = [one for one in found if one.rule.kind != "noise"]
+        ranked = _probed(rank([one for one in found if one.rule.kind != "noise"]), facts, options)
         findings = Findings(
-            ranked=rank(causes),
+            ranked=ranked,
             noise=[one for one in found if one.rule.kind == "noise"],
             facts=facts,
             survey=reading.survey,
@@ -178,11 +184,23 @@ def _speaker(source: Source) -> Identity:
     return speaker
 
 
-def _facts(reading: _Reading, options: Options) -> FactSet:
-    """What the log states, then what probes found (they know better), then the settings seen."""
+def _probed(ranked: list[Hypothesis], facts: FactSet, options: Options) -> list[Hypothesis]:
+    """Let the probes speak to the hypotheses, and rank them again."""
+    sheets = options.sheets
+    wanted = wanted_probes(ranked)
+    if not sheets and wanted and options.prober is not None:
+        sheets = (options.prober(wanted),)
+    if not sheets or not ranked:
+        return ranked
+    judge(ranked, sheets, facts)
+    facts.add(facts_here(sheets, ranked[0].host))
+    return rank(ranked)
+
+
+def _facts(reading: _Reading) -> FactSet:
+    """What the log states, then the settings seen; probes are asked later."""
     facts = FactSet()
     facts.add(observed_facts(reading.observed[FACTS]), override=True)
-    facts.add(options.facts, override=True)
     facts.add(_setting_facts(reading.settings))
     return facts
 

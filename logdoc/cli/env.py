@@ -17,7 +17,6 @@ LONGEST_SCRIPT = 4 << 20  # bytes; a job script is no larger
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True},
     epilog="""\b
 Examples:
   logdoc env                       the variables of this shell
@@ -49,7 +48,7 @@ def _settings(scripts: tuple[str, ...]) -> dict[str, str | None]:
         missing = next(name for name in scripts if not Path(name).is_file())
         raise InputError(f"{missing}: no such file")
     text = "\n".join([*map(_read, existing), " ".join(scripts)])
-    return {name: value for name, (value, _) in envlint.variables_in(text.splitlines()).items()}
+    return {name: value for name, (value, _) in envlint.read_job_script(text).items()}
 
 
 def _read(path: Path) -> str:

@@ -13,6 +13,9 @@ _COMMANDS = {
     "explain": ("logdoc.cli.explain", "explain"),
     "rules": ("logdoc.cli.rules", "rules"),
     "env": ("logdoc.cli.env", "env"),
+    "probe": ("logdoc.cli.probe", "probe"),
+    "doctor": ("logdoc.cli.probe", "doctor"),
+    "verify": ("logdoc.cli.probe", "verify"),
     "schema": ("logdoc.cli.schema", "schema"),
     "completion": ("logdoc.cli.completion", "completion"),
 }

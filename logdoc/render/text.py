@@ -126,7 +126,7 @@ def _diagnosis(diagnosis: Diagnosis, report: Report, options: TextOptions, *, fu
     yield from _paragraph(phrase("text.why", language), diagnosis.summary, options)
     yield from _evidence(diagnosis, options, 100 if full else MOST_EVIDENCE)
     yield from _fixes(diagnosis, report, options, full=full)
-    for probe in diagnosis.probes:
+    for probe in diagnosis.probes if full else [one for one in diagnosis.probes if one.outcome != "unknown"]:
         yield from _paragraph(phrase("text.probes", language), f"{probe.id} {probe.outcome}: {probe.summary}", options)
     if diagnosis.explains:
         yield from _paragraph(phrase("text.explains", language), ", ".join(diagnosis.explains), options)

@@ -26,7 +26,7 @@ def headline(
         return phrase(key, language, title=top.title)
     others = len({row.rank for row in ranks.table if row.state in ("failed", "killed", "waiting")} - {top.origin.rank})
     sentence = _placed(top, language)
-    if others and top.explains:
+    if others and top.explains and top.origin.rank is not None:
         stop = "；" if language == "zh" else "; "
         sentence += stop + phrase("headline.others", language, n=others)
     return sentence

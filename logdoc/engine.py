@@ -12,6 +12,7 @@ from logdoc import envlint
 from logdoc.cascade import Survey, in_order, number_attempts, relate, set_clocks, verdicts, waiting_ranks
 from logdoc.conditions import hypotheses
 from logdoc.facts import FactSet, observed_facts
+from logdoc.flight_recorder import Dump, analyse, analysis_records, read_dump, reported
 from logdoc.matcher import LiteralScanner, Matcher, best_scanner
 from logdoc.probes.base import FactSheet
 from logdoc.probes.judge import facts_here, judge, wanted_probes
@@ -23,13 +24,15 @@ from logdoc.reporting.wording import phrase
 from logdoc.rulebase import RuleSet, build_index
 from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, FACTS, MILESTONES, observations
 from logdoc.sources import Source, source_from_bytes
+from logdoc.types.errors import InputError
 from logdoc.types.finding import Fact, Hypothesis, Match
 from logdoc.types.record import Identity, Record
-from logdoc.types.report import EnvironmentProblem, InputInfo, Report, SourceInfo, Tool
+from logdoc.types.report import EnvironmentProblem, FlightRecorder, InputInfo, Report, SourceInfo, Tool
 
 _RANK_PREFIX = re.compile(rb"^\[rank(\d{1,6})\]:", re.MULTILINE)
 QUIET_LEVELS = ("INFO", "DEBUG", "TRACE")
 LAST_LINES = 20
+LARGEST_DUMP = 256 << 20
 MOST_DIALOGUE = 100_000  # matches kept in all; a storm beyond is counted by the matcher
 
 
@@ -55,6 +58,7 @@ class _Reading:
     observed: dict[str, list[Match]] = field(default_factory=lambda: {rule.id: [] for rule in observations().rules})
     settings: dict[str, str] = field(default_factory=dict)
     sources: list[SourceInfo] = field(default_factory=list)
+    recorded: list[FlightRecorder] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -88,6 +92,7 @@ class Engine:
             abnormal=_first_abnormal(reading, found),
             environment=problems,
             settings=reading.settings,
+            recorded=tuple(reading.recorded),
             rules=self.rules.active(),
             warnings=[*options.warnings, *reading.warnings, *_losses(matcher, options.language)],
         )
@@ -100,7 +105,11 @@ class Engine:
     def _read_all(self, sources: Iterable[Source], matcher: Matcher, options: Options) -> _Reading:
         reading = _Reading()
         state = ReadState()
+        dumps: dict[str, list[Dump]] = {}
         for source in sources:
+            if source.kind == "flight-recorder":
+                _keep_dump(source, dumps, reading)
+                continue
             size = _Counter()
             blocks = size.count(_blocks(source))
             for batch in read(source.name, blocks, state, _speaker(source), source.hints.attempt or 0):
@@ -109,10 +118,22 @@ class Engine:
                 SourceInfo(name=source.name, bytes=size.total, lines=state.lines, truncated=source.truncated)
             )
             reading.warnings.extend(source.warnings)
+        self._take_dumps(dumps, matcher, reading, state)
         return reading
+
+    def _take_dumps(self, dumps: dict[str, list[Dump]], matcher: Matcher, reading: _Reading, state: ReadState) -> None:
+        """The joint verdict of each folder's flight-recorder dumps, as further records."""
+        for members in dumps.values():
+            analysis = analyse(members)
+            reading.recorded.append(reported(analysis, members[0].name))
+            said = analysis_records(analysis, members, state.seq)
+            state.seq += len(said)
+            self._take(said, matcher.find(said), reading)
 
     def _take(self, batch: Sequence[Record], matches: Iterable[Match], reading: _Reading) -> None:
         """Sort a batch's matches into observations and evidence."""
+        if not batch:
+            return
         reading.survey.see(batch)
         for match in matches:
             kept = reading.observed.get(match.rule.id, reading.matches)
@@ -182,6 +203,17 @@ def _speaker(source: Source) -> Identity:
         if others:
             return Identity(host=speaker.host)
     return speaker
+
+
+def _keep_dump(source: Source, dumps: dict[str, list[Dump]], reading: _Reading) -> None:
+    """Read a dump without running anything in it; one that cannot be read is a warning."""
+    data = source.read_all(LARGEST_DUMP)
+    try:
+        folder = str(source.path.parent) if source.path is not None else ""
+        dumps.setdefault(folder, []).append(read_dump(data, source.name))
+    except InputError as error:
+        reading.warnings.append(str(error))
+    reading.sources.append(SourceInfo(name=source.name, bytes=len(data), lines=0, truncated=source.truncated))
 
 
 def _probed(ranked: list[Hypothesis], facts: FactSet, options: Options) -> list[Hypothesis]:

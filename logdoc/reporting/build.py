@@ -21,6 +21,7 @@ from logdoc.types.report import (
     EnvironmentProblem,
     Evidence,
     Facts,
+    FlightRecorder,
     InputInfo,
     Origin,
     Outcome,
@@ -50,6 +51,7 @@ class Findings:
     environment: tuple[EnvironmentProblem, ...]
     settings: dict[str, str]
     rules: Sequence[Rule]
+    recorded: tuple[FlightRecorder, ...] = ()
     warnings: list[str] = field(default_factory=list)
 
 
@@ -78,6 +80,7 @@ def build_report(findings: Findings, tool: Tool, info: InputInfo, language: str)
         warnings=tuple(findings.warnings),
         input=info,
         noise=tuple(one.rule.id for one in findings.noise),
+        flight_recorder=findings.recorded,
         language="zh" if language == "zh" else "en",
     )
 

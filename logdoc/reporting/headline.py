@@ -24,7 +24,8 @@ def headline(
     if outcome == "symptoms-only":
         key = "headline.symptoms" if top.kind == "symptom" else "headline.possible"
         return phrase(key, language, title=top.title)
-    others = len({row.rank for row in ranks.table if row.state in ("failed", "killed", "waiting")} - {top.origin.rank})
+    fallen = {row.rank for row in ranks.table if row.state in ("failed", "killed", "waiting")}
+    others = len(fallen - {top.origin.rank, *top.ranks})
     sentence = _placed(top, language)
     if others and top.explains and top.origin.rank is not None:
         stop = "；" if language == "zh" else "; "
@@ -34,6 +35,8 @@ def headline(
 
 def _placed(top: Diagnosis, language: str) -> str:
     rank, host = top.origin.rank, top.origin.host
+    if len(top.ranks) > 1 and rank in top.ranks:
+        return phrase("headline.ranks", language, ranks=spans(top.ranks), title=top.title)
     if rank is not None and host is not None:
         return phrase("headline.rank_host", language, rank=rank, host=host, title=top.title)
     if rank is not None:
@@ -41,3 +44,17 @@ def _placed(top: Diagnosis, language: str) -> str:
     if host is not None:
         return phrase("headline.host", language, host=host, title=top.title)
     return phrase("headline.plain", language, title=top.title)
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """`0-6, 9` for 0, 1, …, 6, 9."""
+    parts: list[str] = []
+    start = previous = None
+    for number in [*sorted(set(numbers)), None]:
+        if previous is not None and number == previous + 1:
+            previous = number
+            continue
+        if start is not None and previous is not None:
+            parts.append(str(start) if start == previous else f"{start}-{previous}")
+        start = previous = number
+    return ", ".join(parts)

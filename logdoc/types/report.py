@@ -178,6 +178,29 @@ class InputInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedPlace:
+    """Where the flight recorder shows a rank: its operation, and the innermost frame of user code that called it."""
+
+    rank: int
+    role: Literal["culprit", "suspect", "waiting"]
+    group: str | None
+    operation: str | None
+    frame: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlightRecorder:
+    """What the flight-recorder dumps of one job say together; `culprits` broke first, of `suspects` one did."""
+
+    source: str
+    kind: str
+    culprits: tuple[int, ...]
+    suspects: tuple[int, ...]
+    without_dump: tuple[int, ...]
+    places: tuple[RecordedPlace, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     version: str
     rules: str
@@ -201,4 +224,5 @@ class Report:
     warnings: tuple[str, ...]
     input: InputInfo
     noise: tuple[str, ...] = ()
+    flight_recorder: tuple[FlightRecorder, ...] = ()
     language: Literal["en", "zh"] = "en"

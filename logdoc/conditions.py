@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -28,14 +28,17 @@ class Scene:
     fact: Lookup
     anchor: Match | None = None
     ranks_seen: int = 0
-    silent_ranks: frozenset[int] = field(default_factory=frozenset)
+    was_last: Callable[[Match], bool] = lambda match: False
 
 
 def hypotheses(
     rules: Iterable[Rule], matches: Sequence[Match], facts: FactSet, *, ranks_seen: int = 0,
-    silent_ranks: frozenset[int] = frozenset(),
+    was_last: Callable[[Match], bool] = lambda match: False,
 ) -> list[Hypothesis]:  # fmt: skip
-    """Every rule whose `when` holds for at least one printer, with the matches for which it does."""
+    """Every rule whose `when` holds for at least one printer, with the matches for which it does.
+
+    `was_last` tells whether a match is the last thing its printer said (for `silent_after`).
+    """
     by_rule: dict[str, list[Match]] = {}
     for match in matches:
         by_rule.setdefault(match.rule.id, []).append(match)
@@ -43,14 +46,14 @@ def hypotheses(
     for rule in rules:
         own = by_rule.get(rule.id)
         if own and applies(rule, facts):
-            hypothesis = _judge(rule, own, facts, ranks_seen, silent_ranks)
+            hypothesis = _judge(rule, own, facts, ranks_seen, was_last)
             if hypothesis is not None:
                 found.append(hypothesis)
     return found
 
 
 def _judge(
-    rule: Rule, own: list[Match], facts: FactSet, ranks_seen: int, silent_ranks: frozenset[int]
+    rule: Rule, own: list[Match], facts: FactSet, ranks_seen: int, was_last: Callable[[Match], bool]
 ) -> Hypothesis | None:
     by_name: dict[str, list[Match]] = {}
     for match in own:
@@ -63,7 +66,7 @@ def _judge(
         held = []
         for match in anchors:
             values = rule_values(rule, [match, *own], facts) if rule.facts or rule.derive else {}
-            scene = Scene(by_name, _lookup(values, facts), match, ranks_seen, silent_ranks)
+            scene = Scene(by_name, _lookup(values, facts), match, ranks_seen, was_last)
             if holds(rule.when, scene) is not False:
                 held.append(match)
     if not held:
@@ -99,8 +102,7 @@ def holds(condition: Condition, scene: Scene) -> Answer:
     if condition.ranks is not None:
         answers.append(_shared(condition, scene))
     if condition.silent_after is not None:
-        fell_silent = scene.matches.get(condition.silent_after, ())
-        answers.append(any(match.rank in scene.silent_ranks for match in fell_silent))
+        answers.append(any(map(scene.was_last, _related(condition.silent_after, condition.where, scene))))
     if condition.fact is not None:
         answers.append(compare(condition, scene.fact))
     return _all(answers)

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from importlib import metadata
 
 from logdoc import envlint
-from logdoc.cascade import Survey, in_order, number_attempts, relate, set_clocks, verdicts, waiting_ranks
+from logdoc.cascade import (
+    Survey,
+    in_order,
+    number_attempts,
+    relate,
+    set_clocks,
+    stall_verdict,
+    verdicts,
+    waiting_ranks,
+)
 from logdoc.conditions import hypotheses
 from logdoc.facts import FactSet, observed_facts
 from logdoc.flight_recorder import Dump, analyse, analysis_records, read_dump, reported
@@ -150,15 +159,20 @@ class Engine:
         watchdogs = reading.observed[COLLECTIVES]
         reading.survey.name_ranks([*reading.matches, *watchdogs])
         number_attempts([*reading.matches, *watchdogs], reading.observed[ATTEMPTS])
-        size = facts.value("job.world_size")
-        said = verdicts(waiting_ranks(watchdogs), reading.survey.tracks, size if isinstance(size, int) else None)
+        known = facts.value("job.world_size")
+        size = known if isinstance(known, int) else None
+        said = verdicts(waiting_ranks(watchdogs), reading.survey.tracks, size)
+        said += stall_verdict(reading.survey.tracks, size)
         if said:
             reading.matches += [match for match in matcher.find(said) if match.rule.id not in reading.observed]
         set_clocks(reading.matches, reading.observed[MILESTONES])
         reading.matches = in_order(reading.matches)
 
     def _diagnose(self, reading: _Reading, facts: FactSet) -> list[Hypothesis]:
-        found = hypotheses(self.rules.active(), reading.matches, facts, ranks_seen=len(reading.survey.tracks))
+        survey = reading.survey
+        found = hypotheses(
+            self.rules.active(), reading.matches, facts, ranks_seen=len(survey.tracks), was_last=survey.was_last
+        )
         relate([one for one in found if one.rule.kind != "noise"])
         return found
 
@@ -234,6 +248,8 @@ def _facts(reading: _Reading) -> FactSet:
     facts = FactSet()
     facts.add(observed_facts(reading.observed[FACTS]), override=True)
     facts.add(_setting_facts(reading.settings))
+    if reading.survey.hosts:
+        facts.add([Fact(id="job.hosts", value=len(reading.survey.hosts), origin="log")])
     return facts
 
 
@@ -258,7 +274,7 @@ def _first_abnormal(reading: _Reading, found: Sequence[Hypothesis]) -> Match | N
         match
         for match in reading.observed[ABNORMAL]
         if match.record.seq not in known
-        and (shapes[match.name].sure or match.record.level not in QUIET_LEVELS)
+        and (match.record.level not in QUIET_LEVELS or (shapes[match.name].sure and not match.record.is_caught))
         and (not shapes[match.name].only_at_end or match.line > ends[match.record.source])
     ]
     return min(

@@ -42,16 +42,22 @@ def _place(hypothesis: Hypothesis) -> tuple[bool, float, int, str]:
 
 
 def _is_rival(hypothesis: Hypothesis) -> bool:
-    """A cause that could be the first failure."""
+    """A cause that could be the first failure; what is only hinted at takes no other cause's place."""
     rule = hypothesis.rule
-    return rule.kind == "cause" and not hypothesis.masked_by and rule.severity not in ("warning", "info")
+    minor = rule.severity in ("warning", "info") or _strength(hypothesis) == "weak"
+    return rule.kind == "cause" and not hypothesis.masked_by and not minor
+
+
+def _strength(hypothesis: Hypothesis) -> Strength:
+    """Of the surest signature that was found."""
+    return max((match.signature.strength for match in hypothesis.matches), key=_ORDER.index)
 
 
 def _terms(
     hypothesis: Hypothesis, rivals: Sequence[Hypothesis], first: Hypothesis | None, last_attempt: int
 ) -> list[ScoreTerm]:
     rule, table = hypothesis.rule, weights()
-    strength = max((match.signature.strength for match in hypothesis.matches), key=_ORDER.index)
+    strength = _strength(hypothesis)
     names = {match.name for match in hypothesis.matches}
     terms = [
         ScoreTerm(name=f"prior of a {rule.kind}", value=table["prior"][rule.kind]),
@@ -61,6 +67,8 @@ def _terms(
     if len(names) > 1:
         more = min((len(names) - 1) * table["corroboration"], table["most_corroboration"])
         terms.append(ScoreTerm(name=f"{len(names)} different signatures agree", value=more))
+    if all(match.record.is_caught for match in hypothesis.matches):
+        terms.append(ScoreTerm(name="caught by the program and logged as a warning", value=table["caught"]))
     if rule.fallback:
         terms.append(ScoreTerm(name="recognised only by its general shape", value=table["fallback"]))
     terms.extend(_relations(hypothesis, rivals, first, last_attempt))

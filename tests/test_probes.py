@@ -132,7 +132,9 @@ def test_a_file_beside_the_script_does_not_replace_the_standard_library(tmp_path
 
 def test_nothing_is_written_and_nothing_is_sent(tmp_path: Path) -> None:
     home = tmp_path / "home"
+    library = home / "pynvml.py"
     home.mkdir()
+    library.write_text("raise ImportError")
     # Any attempt to open a connection or send a packet would appear as an error of its section.
     guard = """
 def forbidden(*arguments):
@@ -143,11 +145,12 @@ class Guarded(socket.socket):
 
 socket.socket = Guarded
 """
-    environ = {"HOME": str(home), "PATH": os.environ["PATH"], "TMPDIR": str(home)}
+    environ = {"HOME": str(home), "PATH": os.environ["PATH"], "TMPDIR": str(home), "PYTHONPATH": str(home)}
     result = run_script(change=guard, flags=(), cwd=home, env=environ)
     assert len(result["facts"]) > 50
     assert [error for error in result["errors"] if "sent" in error["error"]] == []
-    assert list(home.rglob("*")) == []
+    # Not even the bytecode of what it imports.
+    assert list(home.rglob("*")) == [library]
 
 
 def test_secrets_stay_where_they_are() -> None:
@@ -242,6 +245,9 @@ def test_a_free_master_port_is_free_and_another_hosts_is_not_tried(monkeypatch: 
 def test_the_specs_and_the_script_know_the_same_probes(live: FactSheet) -> None:
     ids = [entry.id for entry in PROBES]
     assert len(ids) == len(set(ids))
+    assert {entry.id: entry.seconds for entry in PROBES if not entry.active} == {
+        probe: seconds for probe, (_section, seconds) in SECTIONS.items()
+    }
     assert passive_ids() == tuple(SECTIONS)
     for entry in PROBES:
         assert entry.does.en.endswith(".")

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from logdoc.probes.active import gloo_pair, nccl_allreduce, p2p_copy, tcp_reach
+from logdoc.probes.active import gloo_pair, nccl_allreduce, p2p_copy, run_active, tcp_reach
 from logdoc.probes.base import FactSheet
 from logdoc.probes.collect.machine import Answer
 from logdoc.probes.memory_peak import MemoryPeak, Sample, read_memory
-from logdoc.probes.specs import spec
+from logdoc.probes.specs import PROBES, spec
 from logdoc.types.errors import InputError
 
 
@@ -102,6 +102,25 @@ def test_names_and_ports_that_cannot_be() -> None:
     for host, port in (("", 80), ("-x", 80), ("a", 0), ("a", 70000)):
         with pytest.raises(InputError, match="not a host and port"):
             tcp_reach(host, port)
+
+
+def test_every_active_probe_runs_by_its_id_or_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+        monkeypatch.setenv("MASTER_PORT", str(server.getsockname()[1]))
+        assert values(run_active("tcp-reach"))["tcp.ok"] is True
+    monkeypatch.delenv("MASTER_ADDR")
+    with pytest.raises(InputError, match="MASTER_ADDR"):
+        run_active("tcp-reach")
+    with pytest.raises(InputError, match="--sample-memory"):
+        run_active("gpu-memory-peak")
+    with pytest.raises(InputError, match="not an active probe"):
+        run_active("gpu-list")
+    for id in (entry.id for entry in PROBES if entry.active and entry.id not in ("tcp-reach", "gpu-memory-peak")):
+        sheet = run_active(id, "/nowhere/python")
+        assert {error.probe for error in sheet.errors} == {id}
 
 
 def test_all_reduce_that_works_is_tried_at_every_size_and_detour() -> None:

@@ -107,6 +107,15 @@ def test_junk_is_refused_in_one_line(junk: Any, tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
+def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "facts.json"
+    with path.open("wb") as stream:
+        stream.write(json.dumps(GOOD).encode())
+        stream.write(b" " * (16 << 20))
+    with pytest.raises(InputError, match="larger than 16 MiB"):
+        load_fact_sheet(path)
+
+
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.json", tmp_path, Path("a\0b")):
         with pytest.raises(InputError, match="cannot be read"):

@@ -37,7 +37,7 @@ class RecordedMachine(Machine):
     """A machine made of a recording, laid out below `root`."""
 
     def __init__(self, name: str, root: Path, nvml: Any = None) -> None:
-        super().__init__(root=str(root), run=self.answer, environ={"HOME": "/home/user", "PWD": "/"})
+        super().__init__(root=str(root), run=self.answer, environ={"HOME": "/home/user"})
         self.nvml = nvml
         self.commands: dict[str, Answer] = {}
         self.settings: list[list[str]] = []

@@ -6,6 +6,7 @@ from logdoc.cascade.collectives import verdicts, waiting_ranks
 from logdoc.cascade.order import comes_before, in_order
 from logdoc.cascade.ranks import RankTrack, Survey
 from logdoc.cascade.relations import earliest, relate
+from logdoc.cascade.stalls import stall_verdict
 
 __all__ = [
     "RankTrack",
@@ -16,6 +17,7 @@ __all__ = [
     "number_attempts",
     "relate",
     "set_clocks",
+    "stall_verdict",
     "verdicts",
     "waiting_ranks",
 ]

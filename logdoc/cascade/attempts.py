@@ -35,9 +35,6 @@ def _starts(marks: Sequence[Match]) -> list[int]:
             counted.setdefault(mark.captures["count"], mark.record.seq - 1)
         if mark.name == "agent" and mark.record.who.thread is not None:
             agents.setdefault(mark.record.who.thread, []).append(mark.record.seq)
-    told: list[list[int]] = [announced, list(counted.values()), *(reports[:-1] for reports in agents.values())]
-    return sorted(max(told, key=_length))
-
-
-def _length(starts: list[int]) -> int:
-    return len(starts)
+    told = [announced, list(counted.values()), *(reports[:-1] for reports in agents.values())]
+    most = max(len(starts) for starts in told)
+    return sorted(next(starts for starts in told if len(starts) == most))

@@ -28,6 +28,7 @@ class Survey:
 
     tracks: dict[int, RankTrack] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
+    _last_of_source: dict[str, int] = field(default_factory=dict)
     _ranks_of_process: dict[tuple[str | None, int], set[int]] = field(default_factory=dict)
     _local_only: dict[int, RankTrack] = field(default_factory=dict)
     _tasks: dict[int, RankTrack] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class Survey:
         """Note who printed these records."""
         for record in records:
             who = record.who
+            self._last_of_source[record.source] = record.seq
             if who.host is not None:
                 self.hosts.add(who.host)
             if who.rank is not None:
@@ -79,6 +81,13 @@ class Survey:
         if number is not None and self.tracks.get(number) in (self._local_only.get(number), self._tasks.get(number)):
             return number if number in self.tracks else None
         return None
+
+    def was_last(self, match: Match) -> bool:
+        """Whether this is the last thing that its rank, or where no rank is known its source, ever printed."""
+        track = self.tracks.get(match.rank) if match.rank is not None else None
+        if track is not None and track.last is not None:
+            return track.last.seq == match.record.seq
+        return self._last_of_source.get(match.record.source) == match.record.seq
 
     def name_ranks(self, matches: Sequence[Match]) -> None:
         """Give matches of half-named printers their rank."""

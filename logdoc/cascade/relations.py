@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from logdoc.cascade.order import comes_before
 from logdoc.conditions import same_printer
 from logdoc.types.finding import Hypothesis, Match
+from logdoc.types.rule import Where
 
 
 def relate(found: Sequence[Hypothesis]) -> None:
@@ -37,13 +38,32 @@ def _near(match: Match, masked: Match) -> bool:
 
 
 def _explains(cause: Hypothesis, symptom: Hypothesis) -> bool:
-    """A cause must not come clearly later on the very process that printed the symptom; elsewhere it may be
-    written down after its consequences."""
-    if not _named(cause.rule.id, symptom.rule.explained_by):
+    """Whether the symptom's rule names the cause and they are seen where it says.
+
+    A cause may be written down after its consequences, so order decides only between symptoms that name each other.
+    """
+    fitting = [one for one in symptom.rule.explanations if fnmatchcase(cause.rule.id, one.rule)]
+    if not any(_seen_there(cause, symptom, one.where) for one in fitting):
         return False
-    if cause.rule.kind == "symptom" and _named(symptom.rule.id, cause.rule.explained_by):
+    mutual = any(fnmatchcase(symptom.rule.id, one.rule) for one in cause.rule.explanations)
+    if cause.rule.kind == "symptom" and mutual and not any(one.where != "anywhere" for one in fitting):
         return symptom.first.record.seq > cause.first.record.seq
     return True
+
+
+def _seen_there(cause: Hypothesis, symptom: Hypothesis, where: Where) -> bool:
+    if where == "anywhere":
+        return True
+    for match in cause.matches:
+        for shown in symptom.matches:
+            unknown = match.rank is None or shown.rank is None
+            if where == "same-rank" and (same_printer(match, shown) or unknown):
+                return True
+            if where == "other-rank" and (unknown or match.rank != shown.rank):
+                return True
+            if where == "same-host" and (match.host is None or shown.host is None or match.host == shown.host):
+                return True
+    return False
 
 
 def _named(rule_id: str, patterns: Sequence[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -148,7 +148,7 @@ def doctor(form: str, facts: str | None, python: str | None, language: str) -> N
 _SIGNS = {"fatal": "✗", "error": "✗", "warning": "!", "info": "i"}
 
 
-def _print_findings(told: list[dict[str, object]], sheet: FactSheet) -> None:
+def _print_findings(told: Sequence[Mapping[str, object]], sheet: FactSheet) -> None:
     click.echo(f"{sheet.host} · {sheet.python}")
     for one in told:
         click.echo(f"{_SIGNS[str(one['severity'])]} {one['says']}")

@@ -153,7 +153,8 @@ def _number(text: str | None) -> int | None:
 
 
 def _without_claimed(matches: list[Match]) -> list[Match]:
-    """Fallback rules judge only records that no other rule recognised; noise takes weak evidence back."""
+    """Fallback rules judge only records that no other rule recognised, and no traceback that the program caught and
+    logged as a warning; noise takes weak evidence back."""
     claimed: set[int] = set()
     noise: set[int] = set()
     for match in matches:
@@ -164,6 +165,6 @@ def _without_claimed(matches: list[Match]) -> list[Match]:
     return [
         match
         for match in matches
-        if not (match.rule.fallback and match.record.seq in claimed)
+        if not (match.rule.fallback and (match.record.seq in claimed or match.record.is_caught))
         and not (match.rule.kind != "noise" and match.signature.strength == "weak" and match.record.seq in noise)
     ]

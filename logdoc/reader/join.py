@@ -91,6 +91,9 @@ def _continues(draft: Draft, line: Line) -> bool:
         return False
     if draft.mode == "report":
         return _continues_report(draft, line)
+    if _TRACEBACK.match(line.text) and _logs_it(draft, line):
+        draft.mode = "frames"
+        return True
     if _TRACEBACK.match(line.text) or _CHAIN.match(line.text.strip()):
         return False
     if draft.mode == "frames":
@@ -98,6 +101,13 @@ def _continues(draft: Draft, line: Line) -> bool:
     if draft.mode == "message":
         return _continues_message(draft, line)
     return _continues_plain(draft, line)
+
+
+def _logs_it(draft: Draft, line: Line) -> bool:
+    """`logging.exception` and exc_info: the traceback follows its message without a prefix of its own."""
+    return (
+        len(draft.lines) == 1 and draft.first.level is not None and not line.headed and "python" in draft.first.dialects
+    )
 
 
 def _same_header(first: Line, line: Line) -> bool:

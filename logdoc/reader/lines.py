@@ -15,7 +15,9 @@ _ANSI = re.compile(
 )
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 # tqdm: `75%|███▌ | 3/4 [01:51<00:25, 25.36s/it]`; what follows the bracket was printed by somebody else
-_BAR_END = re.compile(r"\d{1,12}/\d{1,12} \[[^\]\n]{0,80}(?:it|s|B|iB|steps?|ex|examples?|\?)(?:/[a-z]+)?[^\]\n]{0,60}\] ?")
+_BAR_END = re.compile(
+    r"\d{1,12}/\d{1,12} \[[^\]\n]{0,80}(?:it|s|B|iB|steps?|ex|examples?|\?)(?:/[a-z]+)?[^\]\n]{0,60}\] ?"
+)
 _BAR = re.compile(r"\d{1,3}%\|")
 
 

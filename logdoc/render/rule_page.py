@@ -39,7 +39,7 @@ def _lines(rule: Rule, language: str) -> Iterator[str]:
         yield from (f"## {_HEADINGS['probes'][language]}", "")
         yield from (f"- `logdoc probe {probe.use}` ({probe.strength})" for probe in rule.probes)
         yield ""
-    relations = [("masks", rule.masks), ("explained_by", rule.explained_by)]
+    relations = [("masks", rule.masks), ("explained_by", tuple(one.rule for one in rule.explanations))]
     if any(names for _, names in relations):
         yield from (f"## {_HEADINGS['relations'][language]}", "")
         yield from (f"- {word}: {', '.join(f'`{name}`' for name in names)}" for word, names in relations if names)

@@ -156,7 +156,8 @@ def _shape(rule: Rule) -> Iterator[Fault]:
 
 
 def _relations(rule: Rule, rules: RuleSet) -> Iterator[Fault]:
-    for name, patterns in (("masks", rule.masks), ("explained_by", rule.explained_by)):
+    explaining = tuple(one.rule for one in rule.explanations)
+    for name, patterns in (("masks", rule.masks), ("explained_by", explaining)):
         for index, pattern in enumerate(patterns):
             if not any(fnmatchcase(other, pattern) for other in rules.rules):
                 yield (name, index), f"no rule is called {pattern!r}"

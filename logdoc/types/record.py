@@ -50,6 +50,11 @@ class Record:
     attempt: int = 0
     line_numbers: tuple[int, ...] = ()
 
+    @property
+    def is_caught(self) -> bool:
+        """A traceback that the program caught and logged as a warning or less: by itself no failure."""
+        return self.level in ("DEBUG", "INFO", "WARNING") and "Traceback (most recent call last)" in self.body
+
     def line_of(self, offset: int) -> int:
         """The source line that holds character `offset` of `body`."""
         index = self.body.count("\n", 0, offset)

@@ -161,6 +161,15 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Rules (a glob) that account for a symptom, and where they must be seen for that."""
+
+    __pydantic_config__: ClassVar[Any] = CLOSED
+    rule: str
+    where: Where = "anywhere"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     __pydantic_config__: ClassVar[Any] = CLOSED
     title: str
@@ -208,8 +217,9 @@ class Examples:
 class Rule:
     """One cause, symptom or noise. `fallback`: judges only records that no other rule's evidence claimed.
 
-    `explained_by` (symptoms): globs of causes that account for it. `masks`: rules that step back on the same rank
-    when this one holds. `rank_state`: how a rank that shows it was left. `path` is filled by the loader.
+    `explained_by` (symptoms): globs of causes that account for it, or {rule: glob, where: same-rank}. `masks`: rules
+    that step back on the same rank when this one holds. `rank_state`: how a rank that shows it was left. `path` is
+    filled by the loader.
     """
 
     __pydantic_config__: ClassVar[Any] = CLOSED
@@ -229,7 +239,7 @@ class Rule:
     facts: dict[str, FactSource] = field(default_factory=dict)
     derive: dict[str, Derivation] = field(default_factory=dict)
     masks: tuple[str, ...] = ()
-    explained_by: tuple[str, ...] = ()
+    explained_by: tuple[str | Explanation, ...] = ()
     restart: Advice = "unknown"
     rank_state: RankState = "failed"
     probes: tuple[ProbeUse, ...] = ()
@@ -237,6 +247,11 @@ class Rule:
     fixes: tuple[Fix, ...] = ()
     references: tuple[Reference, ...] = ()
     path: str = ""
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """`explained_by` with a bare glob read as one that holds anywhere."""
+        return tuple(one if isinstance(one, Explanation) else Explanation(rule=one) for one in self.explained_by)
 
     @property
     def area(self) -> str:

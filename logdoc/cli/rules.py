@@ -182,6 +182,35 @@ def _line_at(origin: str) -> str:
 
 
 @rules.command(
+    epilog="""\b
+Examples:
+  logdoc rules docs docs/rules
+  logdoc rules docs /tmp/pages --rules my-rules
+  logdoc rules docs docs/rules && git diff --stat docs/rules""",
+)
+@click.argument("directory", type=click.Path(file_okay=False))
+@rules_option
+@said_plainly
+def docs(directory: str, rule_dirs: tuple[str, ...]) -> None:
+    """Write a Markdown page for every rule in both languages, with an index by area and by message."""
+    from logdoc.render.rule_index import page_path, rule_index
+    from logdoc.render.rule_page import rule_page
+
+    chosen = list(load_rules(rule_roots(rule_dirs)).rules.values())
+    for language in ("en", "zh"):
+        root = Path(directory) / language
+        pages = {root / page_path(rule): rule_page(rule, language) for rule in chosen}
+        pages[root / "index.md"] = rule_index(chosen, language)
+        for path, text in pages.items():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise InputError(f"{path}: {error.strerror}") from None
+    click.echo(f"{len(chosen)} rules, 2 languages: {directory}")
+
+
+@rules.command(
     "schema",
     epilog="""\b
 Examples:

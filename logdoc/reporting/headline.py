@@ -29,7 +29,8 @@ def headline(
     sentence = _placed(top, language)
     if others and top.explains and top.origin.rank is not None:
         stop = "；" if language == "zh" else "; "
-        sentence += stop + phrase("headline.others", language, n=others)
+        key = "headline.other" if others == 1 else "headline.others"
+        sentence += stop + phrase(key, language, n=others)
     return sentence
 
 

@@ -76,13 +76,14 @@ def _filled(sentence: str, values: Mapping[str, FactValue]) -> str | None:
 
 
 def _value(found: re.Match[str], values: Mapping[str, FactValue]) -> str | None:
+    """The filled placeholder, its default, or None: for what is unknown, and for a size below zero, which is no size."""
     value = values.get(found["name"])
     if value is None:
         return found["default"]
     if found["filter"] is None:
         return str(value)
     try:
-        return FILTERS[found["filter"]](value)
+        return None if _as_number(value) < 0 else FILTERS[found["filter"]](value)
     except (KeyError, ValueError):
         return str(value)
 

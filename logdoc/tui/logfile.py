@@ -158,9 +158,7 @@ class LogFile:
                 self._grown.wait(0.1)
         return not stopped()
 
-    def _first_in(
-        self, needle: bytes, fold: bool, begin: int, end: int, stopped: Callable[[], bool]
-    ) -> int | None:
+    def _first_in(self, needle: bytes, fold: bool, begin: int, end: int, stopped: Callable[[], bool]) -> int | None:
         for low in range(begin, end, SEARCH_STEP):
             if stopped():
                 return None

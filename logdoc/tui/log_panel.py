@@ -1,0 +1,285 @@
+"""The log pane with its prompt: opens a job's logs, searches in a thread, and goes from evidence to evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+from textual.worker import get_current_worker
+
+from logdoc.sources import Source
+from logdoc.tui.log_pane import LogPane, Mark
+from logdoc.tui.logfile import LogFile
+from logdoc.tui.marks import data, sign_of
+from logdoc.tui.phrases import Voice
+from logdoc.types.errors import LogdocError
+from logdoc.types.report import Report
+
+Step = Literal[1, -1]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a log that evidence stands on."""
+
+    source: str
+    line: int
+
+
+class LogPrompt(Input):
+    """The line in which a search or a line number is typed; `Left` says that it was left by escape."""
+
+    class Left(Message):
+        """Escape was pressed."""
+
+    def on_key(self, event: object) -> None:
+        key = getattr(event, "key", "")
+        if key == "escape":
+            self.post_message(self.Left())
+            event.stop()  # type: ignore[attr-defined]
+
+
+class LogPanel(Vertical):
+    """One log at a time, with everything that moves about in it."""
+
+    ALLOW_MAXIMIZE = True
+
+    @dataclass
+    class Grown(Message):
+        """A thread knows more lines of this log."""
+
+        log: LogFile
+
+    @dataclass
+    class Found(Message):
+        """A thread has searched: the line, None if the text is nowhere; `query` says for what."""
+
+        query: str
+        line: int | None
+
+    @dataclass
+    class Unreadable(Message):
+        """A thread could not read a log."""
+
+        reason: str
+
+    def __init__(self, sources: Sequence[Source], voice: Voice) -> None:
+        super().__init__(id="log")
+        self._sources = [source for source in sources if source.kind != "flight-recorder"]
+        self._voice = voice
+        self._files: dict[int, LogFile] = {}
+        self._current: int | None = None
+        self._marks: dict[str, dict[int, list[Mark]]] = {}
+        self._evidence: list[Place] = []
+        self._at = -1
+        self._query = ""
+        self._start = 1
+        self._asks: Literal["search", "line"] = "search"
+
+    def compose(self) -> ComposeResult:
+        yield LogPrompt(id="log-prompt", compact=True)
+        yield LogPane(id="log-pane")
+
+    @property
+    def pane(self) -> LogPane:
+        return self.query_one(LogPane)
+
+    @property
+    def names(self) -> list[str]:
+        """The logs that can be opened, in the order of the sources."""
+        return [source.name for source in self._sources]
+
+    @property
+    def query_text(self) -> str:
+        """What is being searched for; empty if nothing is."""
+        return self._query
+
+    def on_mount(self) -> None:
+        self.prompt.display = False
+        if self._sources:
+            self.open(0)
+
+    @property
+    def prompt(self) -> LogPrompt:
+        return self.query_one(LogPrompt)
+
+    def on_unmount(self) -> None:
+        self.workers.cancel_node(self)
+        for log in self._files.values():
+            log.close()
+
+    def open(self, number: int) -> None:
+        """Show a log by its place in `names`."""
+        if number == self._current:
+            return
+        if number not in self._files:
+            try:
+                self._files[number] = LogFile(self._sources[number])
+            except (OSError, LogdocError) as error:
+                self._tell(str(error))
+                return
+            self._build(self._files[number])
+        self._current = number
+        log = self._files[number]
+        self.pane.open(log)
+        self.pane.mark(self._marks.get(log.name, {}))
+
+    def turn(self, step: Step) -> None:
+        """Show the next or previous log."""
+        if self._sources:
+            self.open(((self._current or 0) + step) % len(self._sources))
+
+    def show_report(self, report: Report, chosen: int) -> None:
+        """Mark what a report names; `chosen` is the diagnosis whose evidence is stepped through."""
+        self._marks = {}
+        for number, diagnosis in enumerate(report.diagnoses):
+            sign, style = sign_of(diagnosis)
+            for line in diagnosis.evidence:
+                mark = Mark(sign, style, line.text.split("\n")[0].strip("…"), tuple(line.captures.values()), number == chosen)
+                self._marks.setdefault(line.source, {}).setdefault(line.line, []).append(mark)
+        abnormal = report.first_abnormal
+        if abnormal is not None:
+            mark = Mark("?", "bold yellow", abnormal.text.split("\n")[0].strip("…"), (), True)
+            self._marks.setdefault(abnormal.source, {}).setdefault(abnormal.line, []).append(mark)
+        self._evidence = _places(report, chosen)
+        self._at = -1
+        if self._current is not None:
+            self.pane.mark(self._marks.get(self.names[self._current], {}))
+
+    def go_to(self, source: str, line: int) -> None:
+        """Show a line of a log by name."""
+        if source not in self.names:
+            self._tell(self._voice.say("log.elsewhere", place=f"{source}:{line}"))
+            return
+        self.open(self.names.index(source))
+        self.pane.go_to(line)
+
+    def step_evidence(self, step: Step = 1) -> None:
+        """Go to the next or previous line of the chosen evidence, whichever log it is in."""
+        if not self._evidence:
+            self._tell(self._voice.say("log.no_evidence"))
+            return
+        self._at = (self._at + step) % len(self._evidence) if self._at >= 0 or step > 0 else len(self._evidence) - 1
+        place = self._evidence[self._at]
+        self.go_to(place.source, place.line)
+
+    def step(self, step: Step) -> None:
+        """The next or previous hit of the search; of the evidence where nothing is searched for."""
+        if not self._query:
+            self.step_evidence(step)
+            return
+        self._search(self.pane.cursor + step, backwards=step < 0)
+
+    def ask(self, what: Literal["search", "line"]) -> None:
+        """Let the user type a search, or a line number."""
+        self._asks = what
+        self._start = self.pane.cursor
+        self.prompt.placeholder = self._voice.say(f"prompt.{what}")
+        with self.prompt.prevent(Input.Changed):
+            self.prompt.value = ""
+        self.prompt.display = True
+        self.prompt.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if self._asks == "search":
+            self._query = event.value
+            self.pane.look_for(event.value)
+            self._search(self._start, backwards=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if self._asks == "line":
+            if not event.value.strip().isdecimal():
+                self._tell(self._voice.say("log.no_number"))
+                return
+            self.pane.go_to(int(event.value))
+        self._close_prompt()
+
+    def on_log_prompt_left(self) -> None:
+        self.stop_search()
+        self._close_prompt()
+        self.pane.go_to(self._start)
+
+    def stop_search(self) -> None:
+        """Forget the search and its marks."""
+        self.workers.cancel_group(self, "search")
+        self._query = ""
+        self.pane.look_for("")
+        self.retitle()
+
+    def _close_prompt(self) -> None:
+        self.prompt.display = False
+        self.pane.focus()
+
+    def on_log_panel_grown(self, message: Grown) -> None:
+        if message.log is self.pane.log_file:
+            self.pane.grow()
+
+    def on_log_panel_unreadable(self, message: Unreadable) -> None:
+        self._tell(message.reason)
+
+    def on_log_panel_found(self, message: Found) -> None:
+        if message.query != self._query:
+            return
+        if message.line is None:
+            self.border_subtitle = data(self._voice.say("log.nowhere", query=message.query))
+        else:
+            self.retitle()
+            self.pane.go_to(message.line)
+
+    def on_log_pane_moved(self) -> None:
+        self.retitle()
+
+    def retitle(self) -> None:
+        """Say which log, which line, and what is searched for."""
+        log = self.pane.log_file
+        if log is None:
+            return
+        count = f"{log.line_count:,}" + ("" if log.complete else "+")
+        many = f" ({(self._current or 0) + 1}/{len(self._sources)})" if len(self._sources) > 1 else ""
+        self.border_title = data(f"{log.name}{many}")
+        searching = self._voice.say("log.searching", query=self._query) + "  " if self._query else ""
+        self.border_subtitle = data(searching + self._voice.say("log.at", line=f"{self.pane.cursor:,}", count=count))
+
+    @work(thread=True, group="index")
+    def _build(self, log: LogFile) -> None:
+        """Find all lines of a log."""
+        worker = get_current_worker()
+        try:
+            for _ in log.build():
+                if worker.is_cancelled:
+                    return
+                self.post_message(self.Grown(log))
+        except (OSError, ValueError, LogdocError) as error:
+            if not worker.is_cancelled:
+                self.post_message(self.Unreadable(str(error)))
+
+    @work(thread=True, group="search", exclusive=True)
+    def _search(self, start: int, *, backwards: bool) -> None:
+        worker = get_current_worker()
+        query, log = self._query, self.pane.log_file
+        if not query or log is None:
+            return
+        try:
+            line = log.find(query, start, backwards=backwards, stopped=lambda: worker.is_cancelled)
+        except (OSError, ValueError):  # the log was closed meanwhile
+            return
+        if not worker.is_cancelled:
+            self.post_message(self.Found(query, line))
+
+    def _tell(self, text: str) -> None:
+        self.notify(str(data(text)), markup=False, severity="warning")
+
+
+def _places(report: Report, chosen: int) -> list[Place]:
+    """Where the evidence of a diagnosis stands, without repeats; of the first abnormal line if nothing is known."""
+    if report.diagnoses:
+        lines = report.diagnoses[chosen].evidence
+        return list(dict.fromkeys(Place(line.source, line.line) for line in lines))
+    abnormal = report.first_abnormal
+    return [Place(abnormal.source, abnormal.line)] if abnormal is not None else []

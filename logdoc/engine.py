@@ -22,7 +22,7 @@ from logdoc.cascade import (
 from logdoc.conditions import hypotheses
 from logdoc.facts import FactSet, observed_facts
 from logdoc.flight_recorder import Dump, analyse, analysis_records, read_dump, reported
-from logdoc.matcher import LiteralScanner, Matcher, best_scanner
+from logdoc.matcher import LiteralScanner, Matcher, Prefilter, best_scanner
 from logdoc.probes.base import FactSheet
 from logdoc.probes.judge import facts_here, judge, wanted_probes
 from logdoc.ranking import rank
@@ -76,8 +76,7 @@ class Engine:
 
     def __init__(self, rules: RuleSet, scanner: Callable[[Sequence[bytes]], LiteralScanner] = best_scanner) -> None:
         self.rules = rules
-        self._scanner = scanner
-        self._index = build_index([*rules.active(), *observations().rules])
+        self._prefilter = Prefilter(build_index([*rules.active(), *observations().rules]), scanner)
 
     def explain_text(self, text: str, options: Options = Options()) -> Report:
         """Explain a log given as text."""
@@ -86,7 +85,7 @@ class Engine:
     def explain(self, sources: Iterable[Source], options: Options = Options()) -> Report:
         """Read the sources to their end and say what broke first and why. Never raises for what a log contains."""
         started = time.monotonic()
-        matcher = Matcher(self._index, self._scanner)
+        matcher = Matcher(self._prefilter)
         reading = self._read_all(sources, matcher, options)
         facts = _facts(reading)
         self._order(reading, matcher, facts)
@@ -107,6 +106,14 @@ class Engine:
         )
         info = InputInfo(sources=tuple(reading.sources), seconds=round(time.monotonic() - started, 3))
         return build_report(findings, self.tool(), info, options.language)
+
+    def recognise(self, text: str) -> set[str]:
+        """The ids of all rules with a signature, evidence or context, that some record of `text` matches."""
+        matcher = Matcher(self._prefilter)
+        source = source_from_bytes("<text>", text.encode("utf-8", "surrogatepass"))
+        batches = read(source.name, source.open_blocks(), ReadState())
+        pseudo = {rule.id for rule in observations().rules}
+        return {match.rule.id for batch in batches for match in matcher.find(batch)} - pseudo
 
     def tool(self) -> Tool:
         return Tool(version=metadata.version("logdoc"), rules=self.rules.digest)

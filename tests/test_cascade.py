@@ -10,7 +10,7 @@ from logdoc.cascade import verdicts, waiting_ranks
 from logdoc.cascade.clocks import skews
 from logdoc.cascade.collectives import Waiting
 from logdoc.engine import Engine
-from logdoc.matcher import Matcher
+from logdoc.matcher import Matcher, Prefilter
 from logdoc.reader import ReadState, read
 from logdoc.rulebase import build_index
 from logdoc.rulebase.observations import observations
@@ -84,7 +84,7 @@ def test_one_rank_of_a_subgroup_says_nothing_of_the_others() -> None:
 )  # fmt: skip
 def test_status_lines_of_all_versions(line: str, group: str, enqueued: int, completed: int) -> None:
     text = f"[rank3]:[E1206 18:44:16.99 ProcessGroupNCCL.cpp:1785] {line}\n"
-    matcher = Matcher(build_index(observations().rules))
+    matcher = Matcher(Prefilter(build_index(observations().rules)))
     matches = [match for batch in read("log", [text.encode()], ReadState()) for match in matcher.find(batch)]
     found = waiting_ranks(match for match in matches if match.rule.id == "~collectives")
     assert [(one.rank, one.group, one.seq, one.enqueued, one.completed) for one in found] == [
@@ -93,7 +93,7 @@ def test_status_lines_of_all_versions(line: str, group: str, enqueued: int, comp
 
 
 def milestones(text_of_source: dict[str, str]) -> list[Match]:
-    matcher = Matcher(build_index(observations().rules))
+    matcher = Matcher(Prefilter(build_index(observations().rules)))
     state = ReadState()
     return [
         match

@@ -55,6 +55,11 @@ TORCHRUN_W = "W0922 18:51:16.217000 28001 torch/distributed/run.py:757] "
             "EngineCore failed to start.",
             {"level": "ERROR", "time": "08-20 18:04:22", "component": "core.py:700"},
         ),
+        ("(VllmWorker rank=3 pid=223) ERROR 05-01 10:00:00 [x.py:1] boom", "boom", {"rank": 3, "pid": 223}),
+        ("[15]worker-23:83:2526 [0] NCCL INFO x", "NCCL INFO x", {"rank": 15, "host": "worker-23"}),
+        ("E       RuntimeError: boom", "RuntimeError: boom", {}),
+        ("[  +0.000012] NVRM: Xid", "NVRM: Xid", {}),
+        ("2024-05-01T10:00:00.123456+00:00 node7 kernel: NVRM: Xid", "NVRM: Xid", {"host": "node7"}),
         ("[2025-01-01 10:00:00 TP3] Scheduler hit an exception", "Scheduler hit an exception", {"local_rank": 3}),
         (
             "[2024-12-01 01:02:03,456] [INFO] [logging.py:128:log_dist] [Rank 0] step",

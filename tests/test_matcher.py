@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logdoc.matcher import LiteralScanner, Matcher
+from logdoc.matcher import LiteralScanner, Matcher, Prefilter
 from logdoc.matcher.engines import AhoCorasickScanner, HyperscanScanner
 from logdoc.reader import ReadState, read
 from logdoc.rulebase import RuleSet, build_index
@@ -21,7 +21,7 @@ ENGINES = [HyperscanScanner, AhoCorasickScanner]
 
 
 def find(rules: RuleSet, text: str, scanner: Scanner = AhoCorasickScanner) -> list[Match]:
-    matcher = Matcher(build_index(rules.active()), scanner)
+    matcher = Matcher(Prefilter(build_index(rules.active()), scanner))
     batches = read("log", [text.encode("utf-8", "surrogatepass")], ReadState())
     return [match for batch in batches for match in matcher.find(batch)]
 
@@ -109,7 +109,7 @@ def test_wide_characters_before_a_hit_do_not_shift_it(tmp_path: Path, scanner: S
 
 def test_a_storm_is_counted_not_kept(tmp_path: Path) -> None:
     rules = rules_of(tmp_path, a__b="match: {seen: {regex: 'drowned again'}}")
-    matcher = Matcher(build_index(rules.active()), AhoCorasickScanner)
+    matcher = Matcher(Prefilter(build_index(rules.active()), AhoCorasickScanner))
     kept = sum(len(matcher.find(batch)) for batch in read("log", [b"drowned again\n" * 5000], ReadState()))
     assert kept + matcher.dropped["a.b", "seen"] == 5000
     assert kept <= 200

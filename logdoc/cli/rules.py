@@ -10,6 +10,7 @@ import click
 
 from logdoc.cli.common import EXIT_RULES_INVALID, language_option, rules_option, said_plainly
 from logdoc.rulebase import RuleSet, load_rules, rule_roots
+from logdoc.rulebase.search import rules_with
 from logdoc.types.errors import InputError
 from logdoc.types.rule import Rule
 
@@ -80,8 +81,7 @@ def search(text: str, language: str, rule_dirs: tuple[str, ...]) -> None:
     from logdoc.reporting.similar import similar
 
     rule_set = load_rules(rule_roots(rule_dirs))
-    words = text.lower().split()
-    found = [rule.id for rule in rule_set.active() if all(word in _searchable(rule) for word in words)]
+    found = [rule.id for rule in rules_with(text, rule_set.active())]
     found += [near.rule for near in similar(text, rule_set.active(), 0, "") if near.rule not in found]
     if not found:
         raise InputError(f"no rule speaks of {text!r}")
@@ -89,11 +89,21 @@ def search(text: str, language: str, rule_dirs: tuple[str, ...]) -> None:
         click.echo(f"{rule_id}  {rule_set[rule_id].title.in_language(language)}")
 
 
-def _searchable(rule: Rule) -> str:
-    texts = [rule.id, rule.title.en, rule.title.zh, rule.summary.en, rule.summary.zh]
-    texts += [signature.regex for signature in rule.match.values()]
-    texts += [example.log for example in rule.examples.must_match]
-    return "\n".join(texts).lower()
+@rules.command(
+    epilog="""\b
+Examples:
+  logdoc rules browse
+  logdoc rules browse --lang zh
+  logdoc rules browse --rules my-rules/""",
+)
+@language_option
+@rules_option
+@said_plainly
+def browse(language: str, rule_dirs: tuple[str, ...]) -> None:
+    """Read the rules in a full-screen terminal UI, and try lines of a log on them."""
+    from logdoc.cli.tui import open_ui
+
+    open_ui((), language, rule_dirs)
 
 
 @rules.command(
@@ -179,6 +189,39 @@ def _line_at(origin: str) -> str:
         if found == wanted:
             return peel(found, text).text
     raise InputError(f"{name} has no line {number}")
+
+
+@rules.command(
+    epilog="""\b
+Examples:
+  logdoc rules coverage messages.tsv
+  logdoc rules coverage messages.tsv --all
+  logdoc rules coverage messages.tsv --least 98""",
+)
+@click.argument("table", type=click.Path(dir_okay=False))
+@click.option(
+    "--all", "every", is_flag=True, help="Also list messages that only other rules than the table's recognise."
+)
+@click.option("--least", type=float, default=0.0, help="Exit 1 if fewer per cent are recognised.")
+@rules_option
+@said_plainly
+def coverage(table: str, every: bool, least: float, rule_dirs: tuple[str, ...]) -> None:
+    """Which messages of a catalogue (TSV with columns format/message and tag/cause) no rule recognises."""
+    from logdoc.engine import Engine
+    from logdoc.rulebase.coverage import coverage as measured
+    from logdoc.rulebase.coverage import read_table
+
+    result = measured(read_table(Path(table)), Engine(load_rules(rule_roots(rule_dirs))).recognise)
+    for message in result.unknown:
+        click.echo(f"{table}:{message.line}: {message.label}: {message.template}")
+    for message, found in result.elsewhere if every else ():
+        click.echo(f"{table}:{message.line}: {message.label}, found {', '.join(found)}: {message.template}")
+    own = result.rows - len(result.unknown) - len(result.elsewhere)
+    click.echo(
+        f"{result.rows} messages: {own} lead to the table's rule, {len(result.elsewhere)} to another, "
+        f"{len(result.unknown)} to none ({100 * result.share:.1f} % recognised)"
+    )
+    sys.exit(0 if 100 * result.share >= least else 1)
 
 
 @rules.command(

@@ -14,6 +14,6 @@ from logdoc.dialects.ray import RAY
 from logdoc.dialects.slurm import SLURM
 from logdoc.dialects.torchrun import GLOG, TORCHRUN
 
-ALL: tuple[Dialect, ...] = (NCCL, TORCHRUN, GLOG, K8S, MPI, RAY, KERNEL, SLURM, JSONLOG, PYTHON)
+ALL: tuple[Dialect, ...] = (NCCL, TORCHRUN, GLOG, KERNEL, K8S, MPI, RAY, SLURM, JSONLOG, PYTHON)
 
 __all__ = ["ALL", "Dialect", "Peeled"]

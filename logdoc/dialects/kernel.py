@@ -13,6 +13,7 @@ KERNEL = Dialect(
     frozenset("[<JFMASOND0123456789"),
     (
         re.compile(r"(?:<\d+>)?\[ *(?P<time>\d+\.\d{6})\](?:\[ *[TC]\d+\])? "),
+        re.compile(r"\[ *\+\d+\.\d{6}\] "),  # dmesg -d: only the time since the line before
         re.compile(r"\[(?P<time>[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ?"),
         re.compile(rf"(?P<time>[A-Z][a-z]{{2}} +\d+ \d\d:\d\d:\d\d) (?P<host>[\w.-]+) kernel: (?:{_UPTIME})?"),
         re.compile(

@@ -45,6 +45,8 @@ PYTHON = Dialect(
         re.compile(rf"(?P<level>{_LEVEL}):(?P<component>[A-Za-z_][\w.]*):"),
         re.compile(rf"\[(?P<level>{_LEVEL})\] ?(?:\[(?P<component>{_PLACE})\] ?)?"),
         re.compile(rf"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL) +(?:- |\[(?P<component>{_PLACE})\] ?)"),
+        # pytest's mark of an exception's lines: `E       RuntimeError: …`
+        re.compile(r"E {3,12}(?=[A-Za-z])"),
         # TensorRT-LLM: `ERROR 2025-07-21 14:34:24.934 factory.py:62] `
         re.compile(rf"(?P<level>{_LEVEL}) (?P<time>{_STAMP}) (?:\[?(?P<component>{_PLACE})\] ?)?"),
     ),

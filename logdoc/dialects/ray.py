@@ -11,7 +11,8 @@ RAY = Dialect(
     frozenset("("),
     (
         re.compile(
-            r"\((?P<component>[\w.<>:-]+?)(?:_(?:TP|DP|PP|EP)?\d+)* pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:-]+))?\) ?"
+            r"\((?P<component>[\w.<>:-]+?)(?:_(?:TP|DP|PP|EP)?\d+)* (?:rank=(?P<rank>\d+) )?pid=(?P<pid>\d+)"
+            r"(?:, ip=(?P<host>[\w.:-]+))?\) ?"
         ),
         re.compile(r"\(pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:-]+))?\) ?"),
         re.compile(r"\(pid=gcs_server\)|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\) ?"),

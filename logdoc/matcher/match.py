@@ -21,32 +21,47 @@ SECONDS_PER_TRY = 0.25
 MOST_PER_PRINTER = 100  # matches of one signature kept for one printer; further ones are counted
 
 
+class Prefilter:
+    """The compiled literals of an index: which signatures are worth trying, and where. Make one and share it."""
+
+    def __init__(
+        self, index: LiteralIndex, scanner: Callable[[Sequence[bytes]], LiteralScanner] = best_scanner
+    ) -> None:
+        self._index = index
+        self._exact = scanner(index.exact) if index.exact else None
+        self._caseless = scanner(index.caseless) if index.caseless else None
+
+    def hits(self, buffer: bytes) -> Iterable[tuple[Entry, int]]:
+        """(signature, end offset of its literal) for every occurrence in `buffer`."""
+        if self._exact is not None:
+            for number, end in self._exact.ends(buffer):
+                for entry in self._index.exact_entries[number]:
+                    yield entry, end
+        if self._caseless is not None:
+            for number, end in self._caseless.ends(buffer.lower()):
+                for entry in self._index.caseless_entries[number]:
+                    yield entry, end
+
+
 @dataclass(slots=True)
 class Matcher:
-    """Finds the matches of an index's signatures in batches of Records.
+    """Finds the matches of a prefilter's signatures in batches of Records; one Matcher for one reading.
 
     `dropped` counts, per (rule id, signature), the hits beyond MOST_PER_PRINTER that were not looked at;
     `timeouts` names signatures that ran out of time on some record.
     """
 
-    index: LiteralIndex
-    scanner: Callable[[Sequence[bytes]], LiteralScanner] = best_scanner
+    prefilter: Prefilter
     dropped: dict[tuple[str, str], int] = field(default_factory=dict)
     timeouts: set[str] = field(default_factory=set)
-    _exact: LiteralScanner | None = None
-    _caseless: LiteralScanner | None = None
     _kept: dict[tuple[object, ...], int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._exact = self.scanner(self.index.exact) if self.index.exact else None
-        self._caseless = self.scanner(self.index.caseless) if self.index.caseless else None
 
     def find(self, records: Sequence[Record]) -> list[Match]:
         """All matches in these records, in order of record, then place."""
         buffer, starts = _buffer(records)
         tried: set[tuple[int, int, int]] = set()
         matches: list[Match] = []
-        for entry, end in self._hits(buffer):
+        for entry, end in self.prefilter.hits(buffer):
             number = bisect_right(starts, end - 1) - 1
             line_start = buffer.rfind(b"\n", 0, end - 1) + 1
             key = (number, id(entry.signature), line_start if entry.signature.scope == "line" else -1)
@@ -58,16 +73,6 @@ class Matcher:
                 matches.append(match)
         matches.sort(key=lambda match: (match.record.seq, match.start, match.rule.id, match.name))
         return _without_claimed(matches)
-
-    def _hits(self, buffer: bytes) -> Iterable[tuple[Entry, int]]:
-        if self._exact is not None:
-            for number, end in self._exact.ends(buffer):
-                for entry in self.index.exact_entries[number]:
-                    yield entry, end
-        if self._caseless is not None:
-            for number, end in self._caseless.ends(buffer.lower()):
-                for entry in self.index.caseless_entries[number]:
-                    yield entry, end
 
     def _try(
         self, entry: Entry, record: Record, buffer: bytes, record_start: int, line_start: int, end: int
@@ -166,5 +171,10 @@ def _without_claimed(matches: list[Match]) -> list[Match]:
         match
         for match in matches
         if not (match.rule.fallback and (match.record.seq in claimed or match.record.is_caught))
-        and not (match.rule.kind != "noise" and match.signature.strength == "weak" and match.record.seq in noise)
+        and not (_is_weak_evidence(match) and match.record.seq in noise)
     ]
+
+
+def _is_weak_evidence(match: Match) -> bool:
+    signature = match.signature
+    return match.rule.kind != "noise" and signature.role == "evidence" and signature.strength == "weak"

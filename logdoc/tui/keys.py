@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from textual.app import App
-from textual.binding import ActiveBinding, Binding
+from textual.binding import ActiveBinding, Binding, BindingType
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widgets import OptionList
@@ -79,12 +80,13 @@ class SpeakingScreen(Screen[None]):
         yield self._group("place.everywhere", self.app)
 
     def _group(self, place: str, node: DOMNode | App[None]) -> KeyGroup:
-        own = {
-            binding.id: in_words(binding, self.voice)
-            for base in reversed(type(node).__mro__)
-            for binding in vars(base).get("BINDINGS", ())
-            if isinstance(binding, Binding) and binding.id is not None and f"key.{binding.id}" in phrases()
-        }
+        own: dict[str, Binding] = {}
+        for base in reversed(type(node).__mro__):
+            for binding in vars(base).get("BINDINGS", ()):
+                if isinstance(binding, Binding) and binding.id is not None and f"key.{binding.id}" in phrases():
+                    known = own.get(binding.id)
+                    keys = f"{known.key},{binding.key}" if known and known.key != binding.key else binding.key
+                    own[binding.id] = replace(in_words(binding, self.voice), key=keys)
         name = self.voice.say(place) if place in phrases() else ""
         return KeyGroup(name, tuple(own.values()))
 
@@ -92,7 +94,7 @@ class SpeakingScreen(Screen[None]):
 class PickList(OptionList):
     """A list moved through by arrows or j and k; each row carries what it stands for."""
 
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         bind("down,j", "cursor_down", "list.down"),
         bind("up,k", "cursor_up", "list.up"),
         bind("pagedown", "page_down", "list.page_down"),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from textual.binding import BindingType
 from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.message import Message
@@ -19,7 +21,7 @@ from textual.strip import Strip
 
 from logdoc.tui.keys import bind
 from logdoc.tui.logfile import LogFile
-from logdoc.tui.marks import printable
+from logdoc.tui.marks import printable, rich_style
 
 MOST_STRIPS = 1024  # drawn lines that are kept
 SIGN_CELLS = 2
@@ -39,8 +41,8 @@ class Mark:
 class LogPane(ScrollView, can_focus=True):
     """The lines of one log with their numbers. The cursor line is what jumps and searches start from."""
 
-    COMPONENT_CLASSES = {"log--number", "log--cursor", "log--evidence", "log--chosen", "log--hit"}
-    BINDINGS = [
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"log--number", "log--cursor", "log--evidence", "log--chosen", "log--hit"}
+    BINDINGS: ClassVar[list[BindingType]] = [
         bind("down,j", "move(1)", "log.down"),
         bind("up,k", "move(-1)", "log.up"),
         bind("pagedown,space", "page(1)", "log.page_down"),
@@ -73,7 +75,7 @@ class LogPane(ScrollView, can_focus=True):
         """Show this log from its first line."""
         self._log, self._widest, self._wanted = log, 0, None
         self.forget()
-        self.scroll_to(0, 0, animate=False)
+        self.scroll_to(0, 0, animate=False, force=True)
         self.cursor = 1
         self.grow()
 
@@ -108,6 +110,7 @@ class LogPane(ScrollView, can_focus=True):
             return
         self.cursor = max(1, min(number, self._log.line_count))
         self._reveal()
+        self.scroll_to(x=self._left_edge(), animate=False, force=True)
 
     def forget(self) -> None:
         """Draw every line anew."""
@@ -123,10 +126,12 @@ class LogPane(ScrollView, can_focus=True):
         self.post_message(self.Moved())
 
     def action_move(self, lines: int) -> None:
-        self.go_to(self.cursor + lines)
+        if self._log is not None:
+            self.cursor = max(1, min(self.cursor + lines, self._log.line_count))
+            self._reveal()
 
     def action_page(self, pages: int) -> None:
-        self.go_to(self.cursor + pages * max(1, self.size.height - 1))
+        self.action_move(pages * max(1, self.size.height - 1))
 
     def action_top(self) -> None:
         self.go_to(1)
@@ -135,7 +140,7 @@ class LogPane(ScrollView, can_focus=True):
         self.go_to(self._log.line_count if self._log else 1)
 
     def action_aside(self, cells: int) -> None:
-        self.scroll_to(x=max(0, self.scroll_offset.x + cells), animate=False)
+        self.scroll_to(x=max(0, self.scroll_offset.x + cells), animate=False, force=True)
 
     def render_line(self, y: int) -> Strip:
         number = self.scroll_offset.y + y + 1
@@ -157,7 +162,7 @@ class LogPane(ScrollView, can_focus=True):
         marks = self._marks.get(number, ())
         sign = next((mark for mark in marks if mark.chosen), marks[0] if marks else None)
         segments = [
-            Segment(f"{sign.sign if sign else ' '} ", Style.parse(sign.style) if sign else Style.null()),
+            Segment(f"{sign.sign if sign else ' '} ", rich_style(sign.style, self.app) if sign else Style.null()),
             Segment(f"{number:>{self._digits()}} ", self.get_component_rich_style("log--number", partial=True)),
         ]
         return Strip(segments)
@@ -213,13 +218,17 @@ class LogPane(ScrollView, can_focus=True):
         if not top <= row < top + height:
             near = -1 <= row - top <= height
             target = (row if row < top else row - height + 1) if near else row - height // 2
-        self.scroll_to(self._left_edge(), max(0, target), animate=False)
+        self.scroll_to(y=max(0, target), animate=False, force=True)
 
     def _left_edge(self) -> int:
-        """The cell to begin with: 0 where the first hit of the search is then in view, else a little before it."""
-        line = self._log.text(self.cursor) if self._log and self._pattern else ""
+        """The cell to begin with: 0 where what is marked in the cursor line is then in view, else a little before."""
+        line = self._log.text(self.cursor) if self._log else ""
         found = self._pattern.search(line) if self._pattern else None
-        if found is None:
-            return self.scroll_offset.x
-        begin, end = cell_len(line[: found.start()]), cell_len(line[: found.end()])
-        return 0 if end <= self._room() else max(0, begin - self._room() // 3)
+        chosen = next((mark for mark in self._marks.get(self.cursor, ()) if mark.chosen), None)
+        if found is not None:
+            begin, end = found.span()
+        elif chosen is not None:
+            begin = end = max(0, line.find(printable(chosen.text)))
+        else:
+            return 0
+        return 0 if cell_len(line[:end]) < self._room() else max(0, cell_len(line[:begin]) - self._room() // 3)

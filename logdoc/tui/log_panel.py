@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from textual import work
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from logdoc.sources import Source
+from logdoc.tui.keys import bind
 from logdoc.tui.log_pane import LogPane, Mark
 from logdoc.tui.logfile import LogFile
-from logdoc.tui.marks import data, sign_of
+from logdoc.tui.marks import WARNING, data, sign_of
 from logdoc.tui.phrases import Voice
 from logdoc.types.errors import LogdocError
 from logdoc.types.report import Report
@@ -35,14 +37,13 @@ class Place:
 class LogPrompt(Input):
     """The line in which a search or a line number is typed; `Left` says that it was left by escape."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [bind("escape", "leave", "prompt.leave")]
+
     class Left(Message):
         """Escape was pressed."""
 
-    def on_key(self, event: object) -> None:
-        key = getattr(event, "key", "")
-        if key == "escape":
-            self.post_message(self.Left())
-            event.stop()  # type: ignore[attr-defined]
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
 
 
 class LogPanel(Vertical):
@@ -141,11 +142,13 @@ class LogPanel(Vertical):
         for number, diagnosis in enumerate(report.diagnoses):
             sign, style = sign_of(diagnosis)
             for line in diagnosis.evidence:
-                mark = Mark(sign, style, line.text.split("\n")[0].strip("…"), tuple(line.captures.values()), number == chosen)
+                mark = Mark(
+                    sign, style, line.text.split("\n")[0].strip("…"), tuple(line.captures.values()), number == chosen
+                )
                 self._marks.setdefault(line.source, {}).setdefault(line.line, []).append(mark)
         abnormal = report.first_abnormal
         if abnormal is not None:
-            mark = Mark("?", "bold yellow", abnormal.text.split("\n")[0].strip("…"), (), True)
+            mark = Mark("?", WARNING, _matched(abnormal.text), (), True)
             self._marks.setdefault(abnormal.source, {}).setdefault(abnormal.line, []).append(mark)
         self._evidence = _places(report, chosen)
         self._at = -1
@@ -174,7 +177,7 @@ class LogPanel(Vertical):
         if not self._query:
             self.step_evidence(step)
             return
-        self._search(self.pane.cursor + step, backwards=step < 0)
+        self._find(self.pane.cursor + step, backwards=step < 0)
 
     def ask(self, what: Literal["search", "line"]) -> None:
         """Let the user type a search, or a line number."""
@@ -190,7 +193,7 @@ class LogPanel(Vertical):
         if self._asks == "search":
             self._query = event.value
             self.pane.look_for(event.value)
-            self._search(self._start, backwards=False)
+            self._find(self._start)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if self._asks == "line":
@@ -227,6 +230,7 @@ class LogPanel(Vertical):
         if message.query != self._query:
             return
         if message.line is None:
+            self.pane.go_to(self._start)
             self.border_subtitle = data(self._voice.say("log.nowhere", query=message.query))
         else:
             self.retitle()
@@ -259,12 +263,14 @@ class LogPanel(Vertical):
             if not worker.is_cancelled:
                 self.post_message(self.Unreadable(str(error)))
 
+    def _find(self, start: int, *, backwards: bool = False) -> None:
+        log = self.pane.log_file
+        if self._query and log is not None:
+            self._search(log, self._query, start, backwards)
+
     @work(thread=True, group="search", exclusive=True)
-    def _search(self, start: int, *, backwards: bool) -> None:
+    def _search(self, log: LogFile, query: str, start: int, backwards: bool) -> None:
         worker = get_current_worker()
-        query, log = self._query, self.pane.log_file
-        if not query or log is None:
-            return
         try:
             line = log.find(query, start, backwards=backwards, stopped=lambda: worker.is_cancelled)
         except (OSError, ValueError):  # the log was closed meanwhile
@@ -274,6 +280,11 @@ class LogPanel(Vertical):
 
     def _tell(self, text: str) -> None:
         self.notify(str(data(text)), markup=False, severity="warning")
+
+
+def _matched(quoted: str) -> str:
+    """What a report quotes of the line itself: no further lines, no sign of a cut."""
+    return quoted.split("\n")[0].strip("…")
 
 
 def _places(report: Report, chosen: int) -> list[Place]:

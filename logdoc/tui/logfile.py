@@ -204,11 +204,11 @@ def _is_plain_file(source: Source) -> bool:
 
 def _opened(source: Source) -> BinaryIO:
     assert isinstance(source.origin, FileOrigin)
-    return open(source.origin.path, "rb", buffering=0)  # noqa: SIM115 - lives as long as the LogFile
+    return open(source.origin.path, "rb", buffering=0)
 
 
 def _unnamed() -> BinaryIO:
-    return tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the LogFile
+    return tempfile.TemporaryFile()
 
 
 def _plain_text(source: Source) -> Iterator[bytes]:

@@ -1,10 +1,14 @@
-"""Texts from reports and logs as styled text: data, never markup; and the signs that go with every colour."""
+"""Texts from reports and logs as Content: data, never markup; and the signs that go with every colour."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from rich.text import Text
+from rich.style import Style as RichStyle
+from textual.app import App
+from textual.content import Content
+from textual.style import Style
 
 from logdoc.types.report import Diagnosis, Outcome, ProbeOutcome
 from logdoc.types.rule import Kind
@@ -16,21 +20,24 @@ _UNSAFE = re.compile(
 _TAB = "    "
 BAR_CELLS = 8
 
+ERROR, WARNING, SUCCESS = "bold $text-error", "bold $text-warning", "bold $text-success"
+PLACE, MUTED, COMMAND = "$text-accent", "$text-muted", "$text-success"
+
 OUTCOME_SIGNS: dict[Outcome, tuple[str, str]] = {
-    "cause-found": ("✗", "bold red"),
-    "symptoms-only": ("!", "bold yellow"),
-    "unrecognised": ("?", "bold yellow"),
-    "healthy": ("✓", "bold green"),
+    "cause-found": ("✗", ERROR),
+    "symptoms-only": ("!", WARNING),
+    "unrecognised": ("?", WARNING),
+    "healthy": ("✓", SUCCESS),
 }
 KIND_SIGNS: dict[Kind, tuple[str, str]] = {
-    "cause": ("✗", "bold red"),
-    "symptom": ("!", "bold yellow"),
-    "noise": ("·", "dim"),
+    "cause": ("✗", ERROR),
+    "symptom": ("!", WARNING),
+    "noise": ("·", MUTED),
 }
 PROBE_SIGNS: dict[ProbeOutcome, tuple[str, str]] = {
-    "confirms": ("✓", "bold green"),
-    "refutes": ("✗", "bold red"),
-    "unknown": ("?", "bold yellow"),
+    "confirms": ("✓", SUCCESS),
+    "refutes": ("✗", ERROR),
+    "unknown": ("?", WARNING),
 }
 
 
@@ -44,17 +51,38 @@ def one_line(text: str) -> str:
     return printable(text.replace("\n", " "))
 
 
-def data(text: str, style: str = "") -> Text:
+def data(text: str, style: str = "") -> Content:
     """A text that came from a log, a report or a rule."""
-    return Text(printable(text), style=style)
+    return Content.styled(printable(text), style) if style else Content(printable(text))
+
+
+def joined(*parts: Content) -> Content:
+    """The parts one after the other, each in its own style."""
+    return Content.assemble(*parts)
+
+
+def lines(parts: Iterable[Content]) -> Content:
+    """The parts below each other."""
+    return Content("\n").join(parts)
+
+
+def short_place(source: str, line: int) -> str:
+    """A line of a log by the last two parts of the log's path."""
+    parts = source.split("/")
+    return f"{'/'.join(parts[-2:])}:{line}"
+
+
+def rich_style(style: str, app: App[None]) -> RichStyle:
+    """One of the styles above in the theme of the moment, for what is drawn line by line."""
+    return Style.parse(style, app.theme_variables).rich_style
 
 
 def sign_of(diagnosis: Diagnosis) -> tuple[str, str]:
     """Sign and style of a hypothesis: ✗ cause, ! symptom, ? only possible, - refuted."""
     if diagnosis.status == "refuted":
-        return "-", "dim"
+        return "-", MUTED
     if diagnosis.kind == "cause" and diagnosis.status == "possible":
-        return "?", "bold yellow"
+        return "?", WARNING
     return KIND_SIGNS[diagnosis.kind]
 
 

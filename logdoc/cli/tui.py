@@ -1,0 +1,85 @@
+"""`logdoc tui`: the terminal UI, for logs or for the rules."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+import click
+
+from logdoc.cli.common import language_option, rules_option, said_plainly
+from logdoc.types.errors import InputError
+
+TERMINAL = "/dev/tty"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  logdoc tui crash.log
+  torchrun train.py 2>&1 | logdoc tui -
+  logdoc tui                        browse the rules, try a line""",
+)
+@click.argument("paths", nargs=-1, metavar="[PATH|-]...")
+@language_option
+@rules_option
+@click.option("--facts", "fact_files", multiple=True, metavar="FILE", help="Facts of `logdoc probe`, one file a host.")
+@click.option("--python", metavar="EXE", help="The job's Python, for probes [default: the active environment's].")
+@said_plainly
+def tui(
+    paths: tuple[str, ...],
+    language: str,
+    rule_dirs: tuple[str, ...],
+    fact_files: tuple[str, ...],
+    python: str | None,
+) -> None:
+    """Explain logs in a full-screen terminal UI; without any, browse the rules. Press ? there for its keys."""
+    open_ui(paths or (("-",) if _is_piped() else ()), language, rule_dirs, fact_files, python)
+
+
+def open_ui(
+    paths: tuple[str, ...],
+    language: str,
+    rule_dirs: tuple[str, ...] = (),
+    fact_files: tuple[str, ...] = (),
+    python: str | None = None,
+) -> None:
+    """Run the UI on these logs, on the rules if there are none. Raises InputError where there is no terminal."""
+    if not sys.stderr.isatty():  # Textual draws there
+        raise InputError("the terminal UI needs a terminal on stderr; `logdoc explain` does not")
+    from logdoc.engine import Engine
+    from logdoc.probes.base import load_fact_sheets
+    from logdoc.rulebase import load_rules, rule_roots
+    from logdoc.sources import discover
+    from logdoc.tui.app import LogdocApp
+    from logdoc.tui.case import LogCase
+
+    engine = Engine(load_rules(rule_roots(rule_dirs)))
+    case = None
+    if paths:
+        if "-" in paths:
+            click.echo("logdoc: reading standard input to its end", err=True)
+        found = discover(paths, sys.stdin.buffer)
+        sheets = tuple(sheet for name in fact_files for sheet in load_fact_sheets(name))
+        case = LogCase(engine, found.sources, sheets, python, found.warnings)
+    _take_keys_from_terminal()
+    LogdocApp(engine, case, language).run()
+
+
+def _is_piped() -> bool:
+    """Does something flow into stdin, rather than keys or nothing?"""
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
+
+
+def _take_keys_from_terminal() -> None:
+    """Textual reads descriptor 0, which a pipe may have used up."""
+    if os.isatty(0):
+        return
+    try:
+        terminal = os.open(TERMINAL, os.O_RDWR)
+    except OSError:
+        raise InputError("the terminal UI needs a terminal to read keys from") from None
+    os.dup2(terminal, 0)
+    os.close(terminal)

@@ -1,0 +1,177 @@
+"""The Report as GitHub Markdown for an issue or a comment, at most 65,536 characters. No log text becomes markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+from logdoc.render import parts
+from logdoc.render.budget import Need, Piece, fitting
+from logdoc.render.plain import cut, one_line
+from logdoc.reporting.wording import phrase
+from logdoc.types.report import Diagnosis, Report
+
+MOST_CHARACTERS = 65_536  # of a GitHub issue or comment
+LONGEST_PROSE = 4_000
+LONGEST_COMMANDS = 16_000  # bytes of one fix
+MOST_RANK_ROWS = 64
+MOST_EVENTS = 50
+
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>()~|&$!^=]")
+# GitHub turns these into links after Markdown is done, where a backslash no longer helps; an empty comment does.
+_REFERENCE = re.compile(
+    r"(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=:)(?=[\w+-]{1,64}:)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-)"
+)
+_LINE_START = re.compile(r"^(?:[#+>-]|\d{1,9}(?=[.)]))")
+_LINK = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]{1,500}")
+_APART = "<!-- -->"
+
+
+def render_markdown(report: Report) -> str:
+    """The best hypothesis open, its evidence and everything else folded; evidence goes first where room is short."""
+    pieces = [_piece(text, need) for text, need in _pieces(report)]
+    note = phrase("text.left_out", report.language, n=len(pieces))
+    kept, left_out = fitting(pieces, MOST_CHARACTERS - len(note) - 16)
+    texts = [piece.content for piece in kept]
+    if left_out:
+        texts.append(f"_{phrase('text.left_out', report.language, n=left_out)}_\n")
+    return "\n".join(texts)
+
+
+def _piece(text: str, need: Need) -> Piece[str]:
+    return Piece(text, len(text) + 1, need)
+
+
+def _pieces(report: Report) -> Iterator[tuple[str, Need]]:
+    yield f"## {prose(parts.headline(report), 400)}\n", Need.HEADLINE
+    for number, diagnosis in enumerate(report.diagnoses):
+        yield from _best(diagnosis, report) if number == 0 else _other(diagnosis, report)
+    for key, text in parts.advice(report):
+        yield _labelled(key, prose(text), report.language), Need.ADVICE
+    if len(report.ranks.table) > 1:
+        yield _ranks(report), Need.DETAIL
+    if report.timeline:
+        yield _timeline(report), Need.DETAIL
+    yield f"<sub>{_html(parts.made_by(report))}</sub>\n", Need.ADVICE
+
+
+def _best(diagnosis: Diagnosis, report: Report) -> Iterator[tuple[str, Need]]:
+    language = report.language
+    yield f"{_byline(diagnosis, language)}\n", Need.HEADLINE
+    if diagnosis.summary:
+        yield _labelled("why", prose(diagnosis.summary), language), Need.WHY
+    for remedy in parts.remedies(diagnosis, language):
+        yield _remedy(remedy, language), Need.FIX
+    for line in diagnosis.probes:
+        yield _labelled("probes", prose(parts.probe(line, language)), language), Need.WHY
+    if diagnosis.evidence:
+        yield _evidence(diagnosis, phrase("text.evidence", language, n=len(diagnosis.evidence))), Need.EVIDENCE
+    if diagnosis.explains:
+        yield _labelled("explains", prose(", ".join(diagnosis.explains)), language), Need.OTHERS
+    if links := [link for link in map(_link, diagnosis.references) if link]:
+        yield _labelled("references", " · ".join(links), language), Need.OTHERS
+
+
+def _other(diagnosis: Diagnosis, report: Report) -> Iterator[tuple[str, Need]]:
+    language = report.language
+    title = f"{cut(one_line(diagnosis.title), 300)} · {parts.sureness(diagnosis, language)}"
+    inside = [f"{_byline(diagnosis, language)}\n", f"{prose(diagnosis.summary)}\n"]
+    inside += [_remedy(remedy, language) for remedy in parts.remedies(diagnosis, language)]
+    yield _folded(title, "\n".join(inside)), Need.OTHERS
+    if diagnosis.evidence:
+        count = phrase("text.evidence", language, n=len(diagnosis.evidence))
+        yield _evidence(diagnosis, f"{count} · {one_line(diagnosis.rule)}"), Need.EVIDENCE
+
+
+def _byline(diagnosis: Diagnosis, language: str) -> str:
+    told = (code(one_line(diagnosis.rule)), parts.sureness(diagnosis, language))
+    where = code(cut(parts.place(diagnosis.origin, language), 300))
+    often = parts.repeated(diagnosis, language)
+    return " · ".join([*told, where, *([prose(often)] if often else [])])
+
+
+def _labelled(key: str, text: str, language: str) -> str:
+    """A paragraph of escaped text behind a bold label."""
+    return f"**{parts.labelled(key, '', language).strip()}** {text}\n"
+
+
+def _remedy(remedy: parts.Remedy, language: str) -> str:
+    lines = [f"**{parts.labelled('do_this', prose(remedy.heading), language)}**\n"]
+    if remedy.why:
+        lines.append(f"{prose(remedy.why)}\n")
+    typed = "\n".join(parts.command_lines(remedy, LONGEST_COMMANDS, language))
+    if typed:
+        lines.append(fenced(typed, "sh"))
+    if remedy.verify:
+        lines.append(f"{parts.labelled('verify', code(cut(remedy.verify, 1_000)), language)}\n")
+    return "\n".join(lines)
+
+
+def _evidence(diagnosis: Diagnosis, title: str) -> str:
+    lines = [cut(parts.quoted(line), parts.LONGEST_LINE) for line in diagnosis.evidence]
+    return _folded(title, fenced("\n".join(lines), "text"))
+
+
+def _ranks(report: Report) -> str:
+    language = report.language
+    size = report.ranks.world_size or "?"
+    heads = ("ranks", "state", "host", "first_error", "milestone")
+    rows = [f"| {' | '.join(phrase(f'text.{head}', language) for head in heads)} |", "|---|---|---|---|---|"]
+    groups = parts.rank_groups(report)
+    for group in groups[:MOST_RANK_ROWS]:
+        state = phrase(f"word.{group.state}", language)
+        host = ", ".join(group.hosts) if len(group.hosts) < 4 else phrase("text.hosts", language, n=len(group.hosts))
+        cells = (parts.ranks(group.ranks), state, host, group.first_error or "", group.milestone or "")
+        rows.append(f"| {' | '.join(prose(cell, 200) for cell in cells)} |")
+    if len(groups) > MOST_RANK_ROWS:
+        rows += ["", phrase("text.more_ranks", language, n=len(groups) - MOST_RANK_ROWS)]
+    return _folded(f"{phrase('text.ranks', language)} ({report.ranks.seen}/{size})", "\n".join(rows) + "\n")
+
+
+def _timeline(report: Report) -> str:
+    language = report.language
+    rows = [f"| {phrase('text.time', language)} | rank | {phrase('text.event', language)} | |", "|---|---|---|---|"]
+    for entry in report.timeline[:MOST_EVENTS]:
+        rank = "" if entry.rank is None else str(entry.rank)
+        cells = (entry.time or "", rank, entry.rule, f"{entry.source}:{entry.line}")
+        rows.append(f"| {' | '.join(prose(cell, 200) for cell in cells)} |")
+    return _folded(phrase("text.timeline", language), "\n".join(rows) + "\n")
+
+
+def _folded(title: str, inside: str) -> str:
+    return f"<details><summary>{_html(title)}</summary>\n\n{inside}\n</details>\n"
+
+
+def prose(text: str, most: int = LONGEST_PROSE) -> str:
+    """Text as text: nothing in it is emphasis, code, a link, HTML, a mention, an issue or an emoji."""
+    plain = cut(one_line(text), most)
+    escaped = [_SPECIAL.sub(r"\\\g<0>", part) for part in _REFERENCE.split(plain)]
+    return _LINE_START.sub(r"\\\g<0>", _APART.join(escaped)) if escaped else ""
+
+
+def code(text: str) -> str:
+    """A code span that no backtick in `text` ends."""
+    fence = "`" * (_longest_run(text) + 1)
+    pad = " " if text[:1] in "` " or text[-1:] in "` " else ""
+    return f"{fence}{pad}{text or ' '}{pad}{fence}"
+
+
+def fenced(text: str, language: str) -> str:
+    """A code block that no fence in `text` ends."""
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return f"{fence}{language}\n{text}\n{fence}\n"
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+def _html(text: str) -> str:
+    """Text inside a tag on one line, where Markdown is not read but GitHub's references are."""
+    return _APART.join(escape(part) for part in _REFERENCE.split(one_line(text)))
+
+
+def _link(reference: str) -> str | None:
+    """A link only for a plain web address; a rule pack may name a book."""
+    return f"<{reference}>" if _LINK.fullmatch(reference) else code(cut(one_line(reference), 300))

@@ -1,0 +1,63 @@
+"""Signals as a queue that a loop can wait for beside other things; decides nothing about them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+# Not passed on: what cannot be caught, what says that this process itself is at fault, what Python ignores, timers of
+# our own, and the terminal's "you are in the background".
+_OURS = {
+    name
+    for name in (
+        *("SIGKILL", "SIGSTOP", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS", "SIGEMT"),
+        *("SIGPIPE", "SIGXFSZ", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGTTIN", "SIGTTOU", "SIGSTKFLT"),
+    )
+}
+Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
+
+
+def caught_signals() -> list[signal.Signals]:
+    """Every signal that is ours to notice. One that is ignored stays so, here and in the command (nohup, `&`)."""
+    numbers = [number for number in signal.valid_signals() if isinstance(number, signal.Signals)]
+    return [
+        number
+        for number in numbers
+        if number.name not in _OURS and (number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN)
+    ]
+
+
+class SignalQueue:
+    """`with SignalQueue() as signals`: from then on signals do nothing but appear in `take`. Main thread only."""
+
+    def __enter__(self) -> SignalQueue:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        self._old_descriptor = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self._old: dict[signal.Signals, Handler] = {}
+        for number in caught_signals():
+            self._old[number] = signal.signal(number, lambda number, frame: None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._old.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        signal.set_wakeup_fd(self._old_descriptor)
+        os.close(self._read)
+        os.close(self._write)
+
+    def fileno(self) -> int:
+        return self._read
+
+    def take(self) -> list[signal.Signals]:
+        """The signals that came since the last call, in order."""
+        try:
+            return [signal.Signals(number) for number in os.read(self._read, 4096)]
+        except BlockingIOError:
+            return []

@@ -1,0 +1,139 @@
+"""A log under examination: makes its reports in a thread that can be stopped, and asks the machine when told to."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Protocol
+
+from logdoc.engine import Engine, Options
+from logdoc.probes.base import FactSheet, Runner, run_collector
+from logdoc.probes.collect.machine import Answer, end_group, stop_group
+from logdoc.sources import Source
+from logdoc.types.report import Report
+
+PROBE_SECONDS = 15.0  # the user asked for the probes and can stop them
+_POLL_SECONDS = 0.1
+
+
+class Stopped(Exception):  # noqa: N818 - no error: the user has changed their mind
+    """The work was called off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How a thread is told to stop, and how it says that it has read so many more bytes."""
+
+    stopped: Callable[[], bool] = lambda: False
+    read: Callable[[int], None] = lambda count: None
+
+    def check(self) -> None:
+        """Raises Stopped if the work was called off."""
+        if self.stopped():
+            raise Stopped
+
+
+class Case(Protocol):
+    """What the UI shows: logs, and a report of them in any language."""
+
+    @property
+    def sources(self) -> Sequence[Source]: ...
+
+    def report(self, language: str, watch: Watch) -> Report:
+        """The report in this language, with what the probes said if they have run. Raises Stopped, LogdocError."""
+
+    def probe(self, language: str, watch: Watch) -> Report:
+        """Run the probes that the hypotheses ask for, and judge again. Raises Stopped, LogdocError."""
+
+
+@dataclass(slots=True)
+class LogCase:
+    """Logs that an engine explains. A report that was made once is kept."""
+
+    engine: Engine
+    sources: Sequence[Source]
+    sheets: tuple[FactSheet, ...] = ()
+    python: str | None = None
+    warnings: tuple[str, ...] = ()
+    _live: tuple[FactSheet, ...] = ()
+    _reports: dict[str, Report] = field(default_factory=dict)
+
+    def report(self, language: str, watch: Watch) -> Report:
+        """See Case."""
+        if language not in self._reports:
+            self._reports[language] = self._explain(language, watch, None)
+        return self._reports[language]
+
+    def probe(self, language: str, watch: Watch) -> Report:
+        """See Case. What the machine says is used for every later report."""
+        given: list[FactSheet] = []
+
+        def ask(probes: Sequence[str]) -> FactSheet:
+            given.append(run_collector(probes, self.python, PROBE_SECONDS, stoppable(watch)))
+            return given[-1]
+
+        report = self._explain(language, watch, ask)
+        self._live = tuple(given)
+        if self.sheets:  # facts from files speak too
+            report = self._explain(language, watch, None)
+        self._reports = {language: report}
+        return report
+
+    def _explain(self, language: str, watch: Watch, prober: Callable[[Sequence[str]], FactSheet] | None) -> Report:
+        sheets = () if prober else (*self.sheets, *self._live)
+        options = Options(language=language, sheets=sheets, prober=prober, warnings=self.warnings)
+        return self.engine.explain([_watched(source, watch) for source in self.sources], options)
+
+
+@dataclass(slots=True)
+class _WatchedSource(Source):
+    """A source whose reading can be stopped."""
+
+    watch: Watch = field(default_factory=Watch)
+
+    def open_blocks(self) -> Iterator[bytes]:
+        for block in Source.open_blocks(self):
+            self.watch.check()
+            self.watch.read(len(block))
+            yield block
+
+
+def _watched(source: Source, watch: Watch) -> Source:
+    return _WatchedSource(**{part.name: getattr(source, part.name) for part in fields(Source)}, watch=watch)
+
+
+def stoppable(watch: Watch) -> Runner:
+    """Runs a command as machine.run_command does, but ends it as soon as the work is called off."""
+    return partial(_run, watch)
+
+
+def _run(watch: Watch, argv: Sequence[str], limit: float, feed: str = "") -> Answer:
+    with tempfile.TemporaryFile() as script:  # a pipe would have to be filled while the output is read
+        script.write(feed.encode())
+        script.seek(0)
+        try:
+            process = subprocess.Popen(
+                list(argv), stdin=script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            )
+        except FileNotFoundError:
+            return Answer("missing", 127, "", "")
+        except OSError as error:
+            return Answer("refused", 126, "", str(error))
+    return _answer(process, watch, time.monotonic() + limit)
+
+
+def _answer(process: subprocess.Popen[bytes], watch: Watch, deadline: float) -> Answer:
+    while True:
+        try:
+            out, err = process.communicate(timeout=_POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            if watch.stopped() or time.monotonic() > deadline:
+                state = "timeout" if end_group(process, stop_group) else "abandoned"
+                watch.check()
+                return Answer(state, -1, "", "")
+        else:
+            return Answer("ok", process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))

@@ -107,13 +107,16 @@ class Engine:
         info = InputInfo(sources=tuple(reading.sources), seconds=round(time.monotonic() - started, 3))
         return build_report(findings, self.tool(), info, options.language)
 
-    def recognise(self, text: str) -> set[str]:
-        """The ids of all rules with a signature, evidence or context, that some record of `text` matches."""
+    def recognise(self, text: str) -> tuple[set[str], set[str]]:
+        """The ids of the rules of which some record of `text` matches an evidence, or a context signature."""
         matcher = Matcher(self._prefilter)
         source = source_from_bytes("<text>", text.encode("utf-8", "surrogatepass"))
-        batches = read(source.name, source.open_blocks(), ReadState())
-        pseudo = {rule.id for rule in observations().rules}
-        return {match.rule.id for batch in batches for match in matcher.find(batch)} - pseudo
+        found = [
+            match for batch in read(source.name, source.open_blocks(), ReadState()) for match in matcher.find(batch)
+        ]
+        own = [match for match in found if match.rule.id in self.rules.rules]
+        evidence = {match.rule.id for match in own if match.signature.role == "evidence"}
+        return evidence, {match.rule.id for match in own} - evidence
 
     def tool(self) -> Tool:
         return Tool(version=metadata.version("logdoc"), rules=self.rules.digest)

@@ -148,3 +148,11 @@ def test_stamps_of_all_forms() -> None:
     assert seconds("Mon Apr  8 17:04:05 2024") == seconds("2024-04-08 17:04:05")
     assert seconds("123.456789") == 123.456789
     assert seconds("9999 99:99:99") is None
+
+
+def test_a_caught_exception_belongs_to_the_warning_that_logs_it_and_an_uncaught_one_to_nobody() -> None:
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1\nConnectionError: closed\n'
+    caught = records(f"2026-11-30 10:05:43,151 WARNING data.fetch: attempt 1 failed, trying again\n{trace}")
+    assert [record.is_caught for record in caught] == [True]
+    crash = records(f"2026-11-30 10:05:43,151 INFO trainer: step 5 loss 2.0\n{trace}")
+    assert [record.is_caught for record in crash] == [False, False]

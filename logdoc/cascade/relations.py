@@ -10,6 +10,8 @@ from logdoc.conditions import same_printer
 from logdoc.types.finding import Hypothesis, Match
 from logdoc.types.rule import Where
 
+MINOR = ("warning", "info")  # such a cause may be true and still break nothing
+
 
 def relate(found: Sequence[Hypothesis]) -> None:
     """Fill `masked_by`, `explained_by` and `explains` of all hypotheses."""
@@ -21,7 +23,7 @@ def relate(found: Sequence[Hypothesis]) -> None:
         if symptom.rule.kind != "symptom":
             continue
         for cause in found:
-            if cause is not symptom and _explains(cause, symptom):
+            if cause is not symptom and cause.rule.severity not in MINOR and _explains(cause, symptom):
                 symptom.explained_by.append(cause.rule.id)
                 cause.explains.append(symptom.rule.id)
 

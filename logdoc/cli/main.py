@@ -11,6 +11,7 @@ import click
 # command → module and attribute; a command's module is imported when it is used, so that `explain` starts fast
 _COMMANDS = {
     "explain": ("logdoc.cli.explain", "explain"),
+    "run": ("logdoc.cli.run", "run_command"),
     "tui": ("logdoc.cli.tui", "tui"),
     "rules": ("logdoc.cli.rules", "rules"),
     "env": ("logdoc.cli.env", "env"),

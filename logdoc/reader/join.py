@@ -103,11 +103,21 @@ def _continues(draft: Draft, line: Line) -> bool:
     return _continues_plain(draft, line)
 
 
+# What a logger says before the traceback of an exception that was caught.
+_CAUGHT = re.compile(
+    r"(?i)fail|error|exception|retr|again|unable|could not|cannot|skip|ignor|caught|fall(?:ing)? ?back"
+)
+_QUIET = frozenset({"DEBUG", "INFO", "WARNING"})
+
+
 def _logs_it(draft: Draft, line: Line) -> bool:
-    """`logging.exception` and exc_info: the traceback follows its message without a prefix of its own."""
-    return (
-        len(draft.lines) == 1 and draft.first.level is not None and not line.headed and "python" in draft.first.dialects
-    )
+    """exc_info of a caught exception: the traceback follows its message without a prefix of its own.
+
+    An uncaught one also follows whatever its process said last, so the message must speak of a failure.
+    """
+    first = draft.first
+    alone = len(draft.lines) == 1 and not line.headed
+    return alone and "python" in first.dialects and first.level in _QUIET and _CAUGHT.search(first.text) is not None
 
 
 def _same_header(first: Line, line: Line) -> bool:

@@ -63,11 +63,12 @@ def build_report(findings: Findings, tool: Tool, info: InputInfo, language: str)
     diagnoses = tuple(_diagnosis(one, findings, language) for one in kept)
     abnormal = _abnormal(findings.abnormal) if outcome == "unrecognised" else None
     ranks = rank_table(findings.survey, findings.ranked, findings.facts, language)
+    culprits = [rank for recorded in findings.recorded for rank in recorded.culprits]
     return Report(
         schema="logdoc.report/v1",
         logdoc=tool,
         outcome=outcome,
-        headline=headline(outcome, diagnoses, ranks, abnormal, language),
+        headline=headline(outcome, diagnoses, ranks, abnormal, culprits, language),
         diagnoses=diagnoses,
         ranks=ranks,
         timeline=_timeline(findings.ranked),

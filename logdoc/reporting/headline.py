@@ -11,9 +11,17 @@ LONGEST_QUOTE = 160
 
 
 def headline(
-    outcome: Outcome, diagnoses: Sequence[Diagnosis], ranks: Ranks, abnormal: Abnormal | None, language: str
+    outcome: Outcome,
+    diagnoses: Sequence[Diagnosis],
+    ranks: Ranks,
+    abnormal: Abnormal | None,
+    culprits: Sequence[int],
+    language: str,
 ) -> str:
-    """Names rank and host where the log does; says `possibly` where we are not sure."""
+    """Names rank and host where the log does; says `possibly` where we are not sure.
+
+    `culprits` are ranks the flight recorder convicts, also where the cause of their fault is not in sight.
+    """
     if outcome == "healthy":
         return phrase("headline.healthy", language)
     if outcome == "unrecognised":
@@ -23,7 +31,8 @@ def headline(
     top = diagnoses[0]
     if outcome == "symptoms-only":
         key = "headline.symptoms" if top.kind == "symptom" else "headline.possible"
-        return phrase(key, language, title=top.title)
+        sentence = phrase(key, language, title=top.title)
+        return phrase("headline.ranks", language, ranks=spans(culprits), title=sentence) if culprits else sentence
     fallen = {row.rank for row in ranks.table if row.state in ("failed", "killed", "waiting")}
     others = len(fallen - {top.origin.rank, *top.ranks})
     sentence = _placed(top, language)

@@ -76,7 +76,7 @@ def _filled(sentence: str, values: Mapping[str, FactValue]) -> str | None:
 
 
 def _value(found: re.Match[str], values: Mapping[str, FactValue]) -> str | None:
-    """The filled placeholder, its default, or None: for what is unknown, and for a size below zero, which is no size."""
+    """The filled placeholder, its default, or None: for what is unknown, and for a size below zero (no size)."""
     value = values.get(found["name"])
     if value is None:
         return found["default"]

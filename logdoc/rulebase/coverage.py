@@ -11,7 +11,8 @@ from pathlib import Path
 
 from logdoc.types.errors import InputError
 
-Recognise = Callable[[str], set[str]]
+# A text to the ids of the rules whose evidence it shows, and of those whose context it shows.
+Recognise = Callable[[str], tuple[set[str], set[str]]]
 
 _MESSAGE_COLUMNS = ("format", "message", "text")
 _LABEL_COLUMNS = ("tag", "cause", "rule")
@@ -77,11 +78,14 @@ def read_table(path: Path) -> list[Message]:
 
 
 def coverage(messages: Iterable[Message], recognise: Recognise) -> Coverage:
-    """Try every message in every appearance; one that is missed in any of them is not recognised."""
+    """Try every message in every appearance; one that is missed in any of them is not recognised.
+
+    Context counts for the table's own rule only: many rules look at ordinary lines round their evidence.
+    """
     unknown, elsewhere, rows = [], [], 0
     for message in messages:
         rows += 1
-        found = [recognise(text) for text in message.texts]
+        found = [evidence | (context & {message.label}) for evidence, context in map(recognise, message.texts)]
         if any(not rules for rules in found):
             unknown.append(message)
         elif any(message.label not in rules for rules in found):

@@ -81,7 +81,7 @@ class Kept:
 
 @dataclass(slots=True)
 class _Part:
-    """A file of the ring. `reused`: it still holds older text beyond `size`; `watched`: a snapshot may be reading it."""
+    """A file of the ring. `reused`: older text lies beyond `size`; `watched`: a snapshot may be reading it."""
 
     name: str
     descriptor: int
@@ -151,7 +151,7 @@ class Ring:
         with self._lock:
             newest, older = self._parts
             lost = self._dropped
-            stretches = []
+            stretches: list[Stretch] = []
             room = newest.size + older.size if most is None else most
             for part in (newest, older):
                 part.watched = True

@@ -69,10 +69,9 @@ class Pump(threading.Thread):
         """Whether all that the command has written so far has been passed on."""
         if self._writing:
             return False
-        try:
-            return not select.select([self.source], [], [], 0)[0] and not self._writing
-        except (OSError, ValueError):  # closed in the meantime
-            return True
+        poller = select.poll()
+        poller.register(self.source, select.POLLIN)
+        return not any(event & select.POLLIN for _, event in poller.poll(0)) and not self._writing
 
     def _read(self, block: memoryview) -> int:
         try:
@@ -83,18 +82,14 @@ class Pump(threading.Thread):
             raise
 
     def _pass_on(self, block: memoryview) -> None:
-        while block:
-            try:
-                block = block[os.write(self.target, block) :]
-            except BlockingIOError:  # somebody has set our output to non-blocking
-                _wait_until_writable(self.target)
-            except BrokenPipeError:
-                raise
-            except OSError as error:
-                if not self.dropped:
-                    self._said("not_written", reason(error))
-                self.dropped += len(block)
-                return
+        try:
+            write_all(self.target, block)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if not self.dropped:
+                self._said("not_written", reason(error))
+            self.dropped += len(block)
 
     def _keep_lines(self, block: memoryview, length: int) -> None:
         """Keep up to the last line end; hold the rest until its line ends, unless it grows too long."""
@@ -107,7 +102,12 @@ class Pump(threading.Thread):
             self._part_line += bytes(block[:length])
 
 
-def _wait_until_writable(descriptor: int) -> None:
-    poller = select.poll()
-    poller.register(descriptor, select.POLLOUT)
-    poller.poll(POLL_SECONDS * 1000)
+def write_all(descriptor: int, block: bytes | memoryview) -> None:
+    """Write all of it, waiting where somebody has set the descriptor to non-blocking. Raises OSError."""
+    while block:
+        try:
+            block = block[os.write(descriptor, block) :]
+        except BlockingIOError:
+            poller = select.poll()
+            poller.register(descriptor, select.POLLOUT)
+            poller.poll(POLL_SECONDS * 1000)

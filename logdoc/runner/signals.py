@@ -10,13 +10,12 @@ from typing import Any
 
 # Not passed on: what cannot be caught, what says that this process itself is at fault, what Python ignores, timers of
 # our own, and the terminal's "you are in the background".
-_OURS = {
-    name
-    for name in (
+_OURS = frozenset(
+    (
         *("SIGKILL", "SIGSTOP", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS", "SIGEMT"),
         *("SIGPIPE", "SIGXFSZ", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGTTIN", "SIGTTOU", "SIGSTKFLT"),
     )
-}
+)
 Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 

@@ -66,6 +66,13 @@ class Terminal:
             with _not_stopped_for_it(), contextlib.suppress(OSError):
                 os.tcsetpgrp(self.descriptor, group)
 
+    def take_from(self, group: int) -> bool:
+        """Put ourselves into the foreground where `group` has it; whether it had."""
+        had_it = self.foreground_group() == group
+        if had_it:
+            self.give_to(os.getpgrp())
+        return had_it
+
     def take_keyboard(self) -> None:
         """Raw mode, if what is typed is ours to pass on and we are in the foreground."""
         if self.typed_into is None or self.is_raw or not self.is_foreground:
@@ -143,6 +150,18 @@ class Terminal:
             self._pending = self._pending[os.write(self.typed_into, self._pending) :]
         except OSError:
             self._pending = b""
+
+
+def can_be_continued() -> bool:
+    """Whether some process outside our group but in our session, a shell, could wake us after we have stopped."""
+    import psutil  # for the rare key press
+
+    group, session = os.getpgrp(), os.getsid(0)
+    with contextlib.suppress(psutil.Error, OSError):
+        for parent in psutil.Process().parents():
+            if os.getpgid(parent.pid) != group:
+                return os.getsid(parent.pid) == session
+    return False
 
 
 @contextlib.contextmanager

@@ -52,6 +52,7 @@ class Rows(PickList):
 class Page(VerticalScroll, can_focus=True):
     """A text that may be longer than its tab."""
 
+    ALLOW_MAXIMIZE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         bind("down,j", "scroll_down", "list.down"),
         bind("up,k", "scroll_up", "list.up"),
@@ -71,6 +72,7 @@ class DetailTabs(Vertical):
         self._pointed: TimelineEntry | None = None
         self._report: Report | None = None
         self._chosen: int | None = None
+        self.probed = False  # have the probes run?
 
     def compose(self) -> ComposeResult:
         with TabbedContent():
@@ -112,7 +114,8 @@ class DetailTabs(Vertical):
         self._report, self._chosen = report, chosen
         self.query_one("#why-text", Static).update(details.why(report, chosen, self._voice))
         for tab, rows in _ROWS.items():
-            self.query_one(f"#{tab}-rows", Rows).show(rows(report, chosen, self._voice), self._voice.say(f"none.{tab}"))
+            nothing = "none.probes.after" if tab == "probes" and self.probed else f"none.{tab}"
+            self.query_one(f"#{tab}-rows", Rows).show(rows(report, chosen, self._voice), self._voice.say(nothing))
 
     def copied(self) -> str:
         """What copying takes: the row the cursor is on in a tab of rows, else the commands of the first fix."""

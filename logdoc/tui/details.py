@@ -85,7 +85,7 @@ def _fix(fix: FixLine, path: str, anew: bool, voice: Voice) -> Iterator[Row]:
     if fix.applies != "any":
         yield Row(data(f"  {fix.applies}:", MUTED), path, every)
     for place, command in enumerate(fix.commands):
-        yield Row(data(f"  $ {command}", COMMAND), f"{path}.commands[{place}]", command)
+        yield Row(data(f"  › {command}", COMMAND), f"{path}.commands[{place}]", command)
     if anew and fix.verify:
         yield Row(data(f"  {voice.say('fix.verify')}: {fix.verify}", "italic"), f"{path}.verify", fix.verify)
 
@@ -125,7 +125,7 @@ def _probe(probe: ProbeLine, voice: Voice) -> Content:
         data(f"{probe.id}: {voice.say('probe.' + probe.outcome)}", "bold"),
         data(f"\n  {one_line(probe.summary)}" if probe.summary else ""),
         data(f"\n  {voice.say(host, host=probe.host)}", MUTED),
-        data(f"\n  $ {probe.ran}" if probe.ran else "", COMMAND),
+        data(f"\n  › {probe.ran}" if probe.ran else "", COMMAND),
     )
 
 

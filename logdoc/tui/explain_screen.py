@@ -51,6 +51,7 @@ class ExplainScreen(SpeakingScreen):
         bind("left_square_bracket", "source(-1)", "source.previous"),
         bind("right_square_bracket", "source(1)", "source.next"),
         *(bind(str(number), f"tab('{tab}')", "tab") for number, tab in enumerate(TABS, start=1)),
+        bind("0", "log", "log.focus"),
         bind("p", "probe", "probe", show=True),
         bind("c", "copy", "copy", show=True),
         bind("y", "copy_path", "path"),
@@ -119,7 +120,9 @@ class ExplainScreen(SpeakingScreen):
     def commands(self) -> Iterator[Command]:
         """Tabs, diagnoses and logs, by name."""
         for tab in TABS:
-            yield Command(self.voice.say(f"tab.{tab}"), self.voice.say("palette.open_tab"), partial(self.action_tab, tab))
+            yield Command(
+                self.voice.say(f"tab.{tab}"), self.voice.say("palette.open_tab"), partial(self.action_tab, tab)
+            )
         for number, diagnosis in enumerate(self.report.diagnoses if self.report else ()):
             yield Command(one_line(diagnosis.title), diagnosis.rule, partial(self.pick, number))
         for number, name in enumerate(self.log_panel.names):
@@ -180,6 +183,7 @@ class ExplainScreen(SpeakingScreen):
             one.rule for one in report.diagnoses
         ]
         self.report, self.busy = report, ""
+        self.tabs.probed = self.tabs.probed or message.probed
         self._say_busy(0)
         sign, style = OUTCOME_SIGNS[report.outcome]
         self.query_one("#headline", Static).update(data(one_line(f"{sign} {report.headline}"), style))
@@ -241,6 +245,9 @@ class ExplainScreen(SpeakingScreen):
 
     def action_tab(self, tab: str) -> None:
         self.tabs.open(tab)
+
+    def action_log(self) -> None:
+        self.log_panel.pane.focus()
 
     def action_probe(self) -> None:
         """Run the probes, or stop them."""

@@ -150,6 +150,9 @@ class LogPanel(Vertical):
         if abnormal is not None:
             mark = Mark("?", WARNING, _matched(abnormal.text), (), True)
             self._marks.setdefault(abnormal.source, {}).setdefault(abnormal.line, []).append(mark)
+        for lines in self._marks.values():
+            for marks in lines.values():
+                marks.sort(key=lambda mark: mark.chosen)  # the chosen one is drawn over the others
         self._evidence = _places(report, chosen)
         self._at = -1
         if self._current is not None:

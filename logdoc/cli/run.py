@@ -1,0 +1,223 @@
+"""`logdoc run`: start a job, pass its output on untouched, and explain it when it fails."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+
+from logdoc.cli.common import language_option, rules_option, said_plainly
+from logdoc.runner.child import StartError
+from logdoc.runner.phrases import stall_text
+from logdoc.runner.pump import write_all
+from logdoc.runner.run import Plan, run
+from logdoc.runner.stall import Stall
+from logdoc.runner.verdict import Question, rank_hints
+from logdoc.types.quantity import duration_in_seconds, size_in_bytes
+from logdoc.types.report import Report
+
+MOST_WIDTH = 120
+OUTPUT_NAME = "<output>"
+FORMATS = ("text", "json", "jsonl")
+
+
+class Size(click.ParamType):
+    """`64MiB`, `1G`; bytes without a unit."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        size = size_in_bytes(value)
+        if size is None or size <= 0:
+            self.fail(f"{value!r} is no size; say 64MiB or 1GiB", param, ctx)
+        return int(size)
+
+
+class Duration(click.ParamType):
+    """`10m`, `90s`; seconds without a unit; 0 or `off` is None."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
+        seconds = 0.0 if value == "off" else duration_in_seconds(value)
+        if seconds is None or seconds < 0:
+            self.fail(f"{value!r} is no duration; say 10m, 90s or off", param, ctx)
+        return seconds or None
+
+
+@click.command(
+    "run",
+    context_settings={"allow_interspersed_args": False},
+    epilog="""\b
+Examples:
+  logdoc run -- torchrun --nproc-per-node 8 train.py
+  torchrun --nproc-per-node 8 --no-python logdoc run -- python train.py
+  logdoc run --termination /dev/termination-log --stall 30m -- python train.py""",
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
+@click.option("--keep", type=Size(), default="64MiB", show_default=True, help="How much of the output's end to keep.")
+@click.option("--log", "log_file", metavar="FILE", help="Append all output to FILE; %r rank, %h host, %p process id.")
+@click.option("--stall", type=Duration(), default="10m", show_default=True, help="Silence worth a word, or off.")
+@click.option("--no-env", is_flag=True, help="Set no helpful variables for the command.")
+@click.option("--sample-memory", is_flag=True, help="Note the highest GPU memory use while it runs (nvidia-smi).")
+@click.option("--always", is_flag=True, help="Look for failures also when it exits with 0.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="What the report looks like.")
+@click.option("--report", "report_file", metavar="FILE", help="Where the report goes [default: stderr]; % as --log.")
+@click.option("--termination", metavar="FILE", help="Also write a Kubernetes termination message there.")
+@click.option("--also", multiple=True, metavar="PATH", help="Further logs to explain with it, such as --log-dir's.")
+@click.option("--no-probes", is_flag=True, help="Look at nothing on this machine.")
+@click.option("--python", metavar="EXE", help="The job's Python, for probes [default: the active environment's].")
+@click.option("--long", is_flag=True, help="The whole report in text.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but the report.")
+@language_option
+@rules_option
+@said_plainly
+def run_command(
+    command: tuple[str, ...],
+    form: str,
+    report_file: str | None,
+    termination: str | None,
+    long: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Run a command with its output untouched; when it fails, say what broke first.
+
+    Exits as the command does (128 + N for signal N; 127 not found, 126 not executable). Terminal, signals and stdin
+    are passed on. The report comes on stderr after a failure. A command that falls silent is told of, never killed.
+    """
+    plan = _plan(command, options)
+    language = plan.question.language
+    surface = _Surface(form, long, _placed(report_file), _placed(termination))
+    tell = (lambda text: None) if quiet else to_stderr
+    try:
+        ended = run(plan, tell, lambda stall: surface.stall(stall, language))
+    except StartError as error:
+        to_stderr(f"logdoc: {error}\n")
+        surface.terminate(f"logdoc: {error}\n")
+        sys.exit(error.code)
+    if ended.report is not None:
+        with suppress(KeyboardInterrupt):
+            surface.show(ended.report)
+    sys.exit(ended.ending.code)
+
+
+def _plan(command: tuple[str, ...], options: dict[str, Any]) -> Plan:
+    log_file = _placed(options["log_file"])
+    question = Question(
+        language=options["language"],
+        name=log_file or OUTPUT_NAME,
+        hints=rank_hints(os.environ),
+        rule_dirs=options["rule_dirs"],
+        also=options["also"],
+        probes=not options["no_probes"],
+        python=options["python"],
+    )
+    return Plan(
+        command=command,
+        question=question,
+        keep_bytes=options["keep"],
+        log_file=log_file,
+        stall_seconds=options["stall"],
+        settings=not options["no_env"],
+        sample_memory=options["sample_memory"],
+        always=options["always"],
+    )
+
+
+def _placed(path: str | None) -> str | None:
+    """A path with %r, %h and %p filled in, for one logdoc a rank."""
+    if path is None:
+        return None
+    filled = {
+        "r": os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")),
+        "h": socket.gethostname(),
+        "p": str(os.getpid()),
+        "%": "%",
+    }
+    return re.sub("%([rhp%])", lambda found: filled[found[1]], path)
+
+
+@dataclass(slots=True)
+class _Surface:
+    """Where the report goes and what it looks like. A file that cannot be written is told of; stderr stands in."""
+
+    form: str
+    long: bool
+    report_file: str | None
+    termination: str | None
+    _begun: bool = False
+
+    def show(self, report: Report) -> None:
+        """The report, the headline beside a report in a file, and the termination message."""
+        if self.termination is not None:
+            from logdoc.render.termination import render_termination
+
+            self.terminate(render_termination(report))
+        self._give(self._rendered(report))
+        if self.report_file is not None:
+            to_stderr(f"logdoc: {report.headline} ({self.report_file})\n")
+
+    def terminate(self, text: str) -> None:
+        """Write a Kubernetes termination message, if one was asked for."""
+        if self.termination is not None:
+            _write(self.termination, "w", text)
+
+    def stall(self, stall: Stall, language: str) -> str:
+        """What is to be said of a silent command; with jsonl, an event that goes where the report will."""
+        if self.form != "jsonl":
+            return stall_text(stall, language)
+        from logdoc.render.jsonl import event
+
+        self._give(event("stall", **asdict(stall)))
+        return ""
+
+    def _give(self, text: str) -> None:
+        if self.report_file is None or not _write(self.report_file, "a" if self._begun else "w", text):
+            to_stderr(text)
+        self._begun = True
+
+    def _rendered(self, report: Report) -> str:
+        if self.form == "text":
+            from logdoc.render import TextOptions, render_text
+
+            width = min(shutil.get_terminal_size((100, 24)).columns, MOST_WIDTH)
+            color = self.report_file is None and _stderr_wants_color()
+            return render_text(report, TextOptions(width=width, long=self.long, color=color))
+        if self.form == "jsonl":
+            from logdoc.render.jsonl import render_jsonl
+
+            return render_jsonl(report)
+        from logdoc.render import render_json
+
+        return render_json(report) + "\n"
+
+
+def _stderr_wants_color() -> bool:
+    if "NO_COLOR" in os.environ:
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or os.isatty(2)
+
+
+def _write(path: str, mode: str, text: str) -> bool:
+    """Whether the file took it; if not, that is said."""
+    try:
+        with open(path, mode, encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:
+        to_stderr(f"logdoc: {path}: {error.strerror}\n")
+        return False
+    return True
+
+
+def to_stderr(text: str) -> None:
+    """Straight to the descriptor, in one piece, beside what the command says there; a reader that is gone is no fault."""
+    with suppress(OSError):
+        write_all(2, text.encode("utf-8", "replace"))

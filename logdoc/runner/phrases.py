@@ -1,0 +1,69 @@
+"""What the runner says by itself, in either language; the sentences are data/runner_phrases.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from logdoc.catalog.tables import bilingual, document
+from logdoc.runner.stall import LastWords, Stack, Stall
+from logdoc.types.rule import FactValue, Text
+
+MOST_GROUPS = 12  # of ranks whose last lines are alike
+LONGEST_QUOTE = 200  # characters of a log line
+
+
+@cache
+def _sentences() -> dict[str, Text]:
+    return {key: bilingual(value) for key, value in document("runner_phrases.yaml").items()}
+
+
+def say(key: str, language: str, **values: FactValue) -> str:
+    """The sentence `key`. Every placeholder must be given."""
+    return _sentences()[key].in_language(language).format(**values)
+
+
+def stall_text(stall: Stall, language: str) -> str:
+    """What a silent command's ranks did last, where they stand, and what it looks like, in lines."""
+    return "".join(f"logdoc: {line}\n" for line in _stall_lines(stall, language))
+
+
+def _stall_lines(stall: Stall, language: str) -> Iterator[str]:
+    from logdoc.reporting.wording import FILTERS
+
+    yield say("stall", language, time=FILTERS["s"](round(stall.seconds)), pid=stall.pid)
+    if not stall.words:
+        yield "  " + say("stall.nothing", language)
+    for words in stall.words[:MOST_GROUPS]:
+        yield "  " + _last_words(words, language)
+    if len(stall.words) > MOST_GROUPS:
+        yield "  " + say("stall.more", language, n=len(stall.words) - MOST_GROUPS)
+    if stall.headline is not None:
+        yield "  " + say("stall.looks", language, headline=stall.headline)
+    for stack in stall.stacks:
+        yield from (f"  {line}" for line in _stack(stack, language))
+
+
+def _last_words(words: LastWords, language: str) -> str:
+    text = words.text if words.time is None else f"{words.time} {words.text}"
+    text = text[:LONGEST_QUOTE]
+    if not words.ranks:
+        return say("stall.nobody", language, line=words.line, text=text)
+    return say("stall.rank", language, ranks=_spans(words.ranks), line=words.line, text=text)
+
+
+def _stack(stack: Stack, language: str) -> Iterator[str]:
+    if stack.error is not None:
+        yield say("stall.no_stack", language, pid=stack.pids[0], reason=stack.error)
+        return
+    if stack.ranks:
+        yield say("stall.stack", language, ranks=_spans(stack.ranks))
+    else:
+        yield say("stall.stack_pid", language, pids=", ".join(map(str, stack.pids)))
+    yield from (f"  {frame}" for frame in stack.frames)
+
+
+def _spans(numbers: tuple[int, ...]) -> str:
+    from logdoc.reporting.headline import spans
+
+    return spans(numbers)

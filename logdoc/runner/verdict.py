@@ -1,0 +1,151 @@
+"""From how a command ended and what it said last to a Report; imports the engine only when there is something to ask.
+
+How it ended becomes a line of a source of its own, worded as a shell words it, so that the rules can judge it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from logdoc.runner.keep import Keep, Kept
+from logdoc.runner.phrases import say
+from logdoc.runner.supervise import Ending
+from logdoc.sources import PathHints, Source, discover, source_from_bytes
+from logdoc.sources.limits import MIB, size_in_words
+from logdoc.types.errors import InputError
+from logdoc.types.report import Report
+
+if TYPE_CHECKING:
+    from logdoc.probes.base import FactSheet
+
+ENDING_NAME = "<ending>"
+# A command that was asked to end is about to be killed with us: what can be read in that time must do.
+HURRIED_BYTES = 8 * MIB
+PROBE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """How to explain. `also`: further logs, files or folders. `name`: what reports call the kept output.
+
+    `sheet`: facts gathered while the command ran. `probes`: whether this machine may be looked at; `python`: the job's.
+    """
+
+    language: str
+    name: str
+    hints: PathHints
+    rule_dirs: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    sheet: FactSheet | None = None
+    probes: bool = True
+    python: str | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+
+def explain_ending(command: Sequence[str], ending: Ending, keep: Keep, question: Question) -> Report:
+    """What broke first, by the kept output, `also`, and how the command ended. Raises LogdocError."""
+    with closing(keep.snapshot(HURRIED_BYTES if ending.asked else None)) as kept:
+        sources = [kept.source(question.name, question.hints), _ending_source(command, ending)]
+        warnings = [*question.warnings, *_losses(kept, keep, question.language)]
+        for path in question.also:
+            try:
+                found = discover([path])
+            except InputError as error:
+                warnings.append(str(error))
+            else:
+                sources[1:1] = found.sources
+                warnings += found.warnings
+        report = _explain(sources, question, warnings, probes=question.probes and not ending.asked)
+    return _with_measured(_as_failed(report, ending), question.sheet)
+
+
+def headline_so_far(keep: Keep, question: Question) -> str | None:
+    """What the engine makes of a command that still runs; None where it sees no failure."""
+    with closing(keep.snapshot(HURRIED_BYTES)) as kept:
+        report = _explain([kept.source(question.name, question.hints)], question, (), probes=False)
+    return report.headline if report.outcome in ("cause-found", "symptoms-only") else None
+
+
+def rank_hints(environment: Mapping[str, str]) -> PathHints:
+    """Who the command is, when a launcher started logdoc as one rank: torchrun and its kin set RANK and LOCAL_RANK.
+
+    RANK alone does not do: Kubernetes operators set it to the number of the pod.
+    """
+    rank, local_rank = (environment.get(name, "") for name in ("RANK", "LOCAL_RANK"))
+    if rank.isdecimal() and local_rank.isdecimal():
+        return PathHints(rank=int(rank), local_rank=int(local_rank))
+    return PathHints()
+
+
+def _explain(sources: Sequence[Source], question: Question, warnings: Sequence[str], *, probes: bool) -> Report:
+    from logdoc.engine import Engine, Options
+    from logdoc.rulebase import load_rules, rule_roots
+
+    sheets = (question.sheet,) if question.sheet is not None and not probes else ()
+    options = Options(
+        language=question.language,
+        sheets=sheets,
+        prober=_prober(question) if probes else None,
+        warnings=tuple(warnings),
+    )
+    return Engine(load_rules(rule_roots(question.rule_dirs))).explain(sources, options)
+
+
+def _prober(question: Question) -> Callable[[Sequence[str]], FactSheet]:
+    """Looks at this machine, and adds what was measured while the command ran."""
+    from logdoc.probes.base import run_collector
+
+    def look(probes: Sequence[str]) -> FactSheet:
+        sheet = run_collector(probes, question.python, PROBE_SECONDS)
+        measured = question.sheet
+        if measured is None:
+            return sheet
+        return replace(
+            sheet,
+            facts=(*sheet.facts, *measured.facts),
+            errors=(*sheet.errors, *measured.errors),
+            commands={**sheet.commands, **measured.commands},
+        )
+
+    return look
+
+
+def _ending_source(command: Sequence[str], ending: Ending) -> Source:
+    """`4242 Segmentation fault (core dumped)  python train.py`, or the exit code."""
+    if ending.signal is None:
+        text = f"exited with exit code {ending.code}"
+    else:
+        core = " (core dumped)" if os.WCOREDUMP(ending.status) else ""
+        text = f"{ending.pid} {signal.strsignal(ending.signal)}{core}  {' '.join(command)}"
+    return source_from_bytes(ENDING_NAME, " ".join(text.split("\n")).encode("utf-8", "surrogateescape") + b"\n")
+
+
+def _losses(kept: Kept, keep: Keep, language: str) -> list[str]:
+    said = [say("lost", language, size=size_in_words(kept.lost))] if kept.lost else []
+    return said + ([say("not_kept", language, reason=keep.fault)] if keep.fault else [])
+
+
+def _as_failed(report: Report, ending: Ending) -> Report:
+    """A command that ended badly is not healthy, whatever its output looks like."""
+    if report.outcome != "healthy" or not ending.code:
+        return report
+    language = report.language
+    if ending.signal is None:
+        told = say("ending.code", language, code=ending.code)
+    else:
+        name = signal.strsignal(ending.signal) or "?"
+        told = say("ending.signal", language, code=ending.signal, name=name)
+    return replace(report, outcome="unrecognised", headline=say("no_cause", language, ending=told))
+
+
+def _with_measured(report: Report, sheet: FactSheet | None) -> Report:
+    """The report with what was measured among its facts, whether or not a rule asked for it."""
+    if sheet is None or not sheet.facts:
+        return report
+    measured = {fact.id: fact.value for fact in sheet.facts}
+    return replace(report, facts=replace(report.facts, other={**measured, **report.facts.other}))

@@ -18,6 +18,7 @@ _COMMANDS = {
     "probe": ("logdoc.cli.probe", "probe"),
     "doctor": ("logdoc.cli.probe", "doctor"),
     "verify": ("logdoc.cli.probe", "verify"),
+    "mcp": ("logdoc.cli.mcp", "mcp"),
     "schema": ("logdoc.cli.schema", "schema"),
     "completion": ("logdoc.cli.completion", "completion"),
 }

@@ -28,28 +28,20 @@ OUTPUT_NAME = "<output>"
 FORMATS = ("text", "json", "jsonl")
 
 
-class Size(click.ParamType):
+def size_option(context: click.Context, option: click.Parameter, value: str) -> int:
     """`64MiB`, `1G`; bytes without a unit."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        size = size_in_bytes(value)
-        if size is None or size <= 0:
-            self.fail(f"{value!r} is no size; say 64MiB or 1GiB", param, ctx)
-        return int(size)
+    size = size_in_bytes(value)
+    if size is None or size < 1:
+        raise click.BadParameter(f"{value!r} is no size; say 64MiB or 1GiB")
+    return int(size)
 
 
-class Duration(click.ParamType):
+def duration_option(context: click.Context, option: click.Parameter, value: str) -> float | None:
     """`10m`, `90s`; seconds without a unit; 0 or `off` is None."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
-        seconds = 0.0 if value == "off" else duration_in_seconds(value)
-        if seconds is None or seconds < 0:
-            self.fail(f"{value!r} is no duration; say 10m, 90s or off", param, ctx)
-        return seconds or None
+    seconds = 0.0 if value == "off" else duration_in_seconds(value)
+    if seconds is None or seconds < 0:
+        raise click.BadParameter(f"{value!r} is no duration; say 10m, 90s or off")
+    return seconds or None
 
 
 @click.command(
@@ -62,9 +54,13 @@ Examples:
   logdoc run --termination /dev/termination-log --stall 30m -- python train.py""",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
-@click.option("--keep", type=Size(), default="64MiB", show_default=True, help="How much of the output's end to keep.")
+@click.option(
+    "--keep", default="64MiB", show_default=True, callback=size_option, help="How much of the output's end to keep."
+)
 @click.option("--log", "log_file", metavar="FILE", help="Append all output to FILE; %r rank, %h host, %p process id.")
-@click.option("--stall", type=Duration(), default="10m", show_default=True, help="Silence worth a word, or off.")
+@click.option(
+    "--stall", default="10m", show_default=True, callback=duration_option, help="Silence worth a word, or off."
+)
 @click.option("--no-env", is_flag=True, help="Set no helpful variables for the command.")
 @click.option("--sample-memory", is_flag=True, help="Note the highest GPU memory use while it runs (nvidia-smi).")
 @click.option("--always", is_flag=True, help="Look for failures also when it exits with 0.")
@@ -218,6 +214,6 @@ def _write(path: str, mode: str, text: str) -> bool:
 
 
 def to_stderr(text: str) -> None:
-    """Straight to the descriptor, in one piece, beside what the command says there; a reader that is gone is no fault."""
+    """Straight to the descriptor, in one piece, beside what the command says; a reader that is gone is no fault."""
     with suppress(OSError):
         write_all(2, text.encode("utf-8", "replace"))

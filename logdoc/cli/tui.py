@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from functools import cache
 
 import click
 
@@ -55,7 +56,8 @@ def open_ui(
     from logdoc.tui.app import LogdocApp
     from logdoc.tui.case import LogCase
 
-    engine = Engine(load_rules(rule_roots(rule_dirs)))
+    roots = rule_roots(rule_dirs)
+    engine = cache(lambda: Engine(load_rules(roots)))
     case = None
     if paths:
         if "-" in paths:
@@ -63,8 +65,13 @@ def open_ui(
         found = discover(paths, sys.stdin.buffer)
         sheets = tuple(sheet for name in fact_files for sheet in load_fact_sheets(name))
         case = LogCase(engine, found.sources, sheets, python, found.warnings)
+    else:
+        engine()  # invalid rules are said before the screen is taken
     _take_keys_from_terminal()
-    LogdocApp(engine, case, language).run()
+    app = LogdocApp(engine, case, language)
+    app.run()
+    if app.return_code:
+        sys.exit(app.return_code)
 
 
 def _is_piped() -> bool:

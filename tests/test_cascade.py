@@ -145,3 +145,37 @@ def test_a_year_is_taken_from_the_dated_lines(fires: Engine, tmp_path: Path) -> 
     (tmp_path / "rank_1.log").write_text("[rank1]:[E1206 18:44:16.99 Some.cpp:1] Water here\n")
     report = fires.explain(discover([str(tmp_path / "rank_0.log"), str(tmp_path / "rank_1.log")]).sources)
     assert report.diagnoses[0].rule == "a.water"
+
+
+INIT = "n1:{pid}:9 [0] NCCL INFO ncclCommInitRank comm 0x55d{rank} rank {rank} nranks 8 cudaDev 0 nvmlDev 0 busId 1000 commId 0xaa - Init {word}\n"
+
+
+def stalls(ranks_started: range, ranks_complete: set[int], more: str = "") -> list[int | None]:
+    from logdoc.cascade import Survey, stall_verdict
+
+    text = "".join(INIT.format(pid=rank, rank=rank, word="START") for rank in ranks_started)
+    text += "".join(INIT.format(pid=rank, rank=rank, word="COMPLETE") for rank in sorted(ranks_complete)) + more
+    survey = Survey()
+    matcher = Matcher(Prefilter(build_index(observations().rules)))
+    for batch in read("log", [text.encode()], ReadState()):
+        survey.see(batch)
+        survey.reach(match for match in matcher.find(batch) if match.rule.id == "~milestones")
+    return [record.who.rank for record in stall_verdict(survey.tracks, 8)]
+
+
+def test_the_rank_that_stays_in_init_is_named() -> None:
+    assert stalls(range(8), set(range(8)) - {5}) == [5]
+
+
+def test_the_rank_that_printed_nothing_is_named() -> None:
+    assert stalls(range(7), set(range(7))) == [7]
+
+
+def test_a_start_that_was_cut_or_finished_accuses_nobody() -> None:
+    assert stalls(range(8), set()) == []
+    assert stalls(range(8), set(range(8))) == []
+    assert stalls(range(8), {0, 1}) == []
+
+
+def test_steps_printed_by_rank_0_alone_accuse_nobody() -> None:
+    assert stalls(range(8), set(range(8)), "[rank0]: step 1 loss 2.0\n" * 3) == []

@@ -12,7 +12,7 @@ from logdoc.types.record import Identity, Record
 
 @dataclass(slots=True)
 class RankTrack:
-    """One rank through the log. `milestone` is the furthest it reached (an id of observations.yaml)."""
+    """One rank through the log. `milestone` is the furthest it reached of those it `passed` (ids of observations.yaml)."""
 
     rank: int
     host: str | None = None
@@ -20,6 +20,7 @@ class RankTrack:
     first: Record | None = None
     last: Record | None = None
     milestone: str | None = None
+    passed: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -59,6 +60,7 @@ class Survey:
             if match.rank is None:
                 continue
             track = self._note(self.tracks, match.rank, match.record)
+            track.passed.add(match.name)
             if track.milestone is None or order[match.name].order > order[track.milestone].order:
                 track.milestone = match.name
 

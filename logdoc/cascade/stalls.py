@@ -17,22 +17,39 @@ from logdoc.types.record import Identity, Record
 PASSED = ("nccl-init-complete", "rendezvous-done")  # once some ranks are here, the others are expected to follow
 MOST_BEHIND = 0.5  # of the ranks; if more are behind, the log of the first ones is merely longer
 MOST_NAMED = 16
+MOST_WORLD = 4096
 
 
 def stall_verdict(tracks: Mapping[int, RankTrack], world_size: int | None) -> list[Record]:
-    """One Record for each rank that never passed a point of the start that most ranks passed."""
+    """One Record for each rank that never passed a point of the start that most ranks passed.
+
+    Many jobs print from rank 0 alone, so a rank is behind only if it was seen on its way to the point, or if it
+    printed nothing at all where the world is known and all others did.
+    """
     order = observations().milestones
-    reached = {rank: order[track.milestone].order for rank, track in tracks.items() if track.milestone}
     for point in PASSED:
-        needed = order[point].order
-        passed = [rank for rank, milestone in reached.items() if milestone >= needed]
-        everybody = range(world_size) if world_size and max(tracks, default=0) < world_size <= 4096 else tracks
-        behind = [rank for rank in everybody if rank not in passed]
-        if passed and behind and len(behind) <= MOST_BEHIND * len(list(everybody)):
-            witness = next(track.last for rank, track in sorted(tracks.items()) if rank in passed and track.last)
-            count = f"{len(passed)} of {len(list(everybody))} ranks reached {order[point].title.en}"
+        passed = [rank for rank, track in sorted(tracks.items()) if point in track.passed]
+        on_the_way = [rank for rank, track in sorted(tracks.items()) if _short_of(point, track)]
+        absent = _absent(tracks, world_size) if len(passed) + len(on_the_way) == len(tracks) else []
+        behind = on_the_way + absent
+        if passed and behind and len(behind) <= MOST_BEHIND * (len(passed) + len(behind)):
+            witness = next(record for rank in passed if (record := tracks[rank].last) is not None)
+            count = f"{len(passed)} of {len(passed) + len(behind)} ranks reached {order[point].title.en}"
             return [_said(witness, tracks.get(rank), rank, count) for rank in behind[:MOST_NAMED]]
     return []
+
+
+def _short_of(point: str, track: RankTrack) -> bool:
+    """Whether a rank was seen before this point of the start and never at it or beyond."""
+    order = observations().milestones
+    needed = order[point].order
+    return bool(track.passed) and all(order[passed].order < needed for passed in track.passed)
+
+
+def _absent(tracks: Mapping[int, RankTrack], world_size: int | None) -> list[int]:
+    if world_size is None or not max(tracks, default=0) < world_size <= MOST_WORLD:
+        return []
+    return [rank for rank in range(world_size) if rank not in tracks]
 
 
 def _said(witness: Record, track: RankTrack | None, rank: int, count: str) -> Record:

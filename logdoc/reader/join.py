@@ -28,6 +28,7 @@ _CHAIN = re.compile(
     r"|The above exception was the direct cause of the following exception:)"
 )
 _REPORT = "ChildFailedError:"
+_WARNED = re.compile(r"(?:/|[A-Za-z]:\\)?[\w./\\ -]{1,300}\.py:\d+: \w*Warning: |\w*Warning: ")
 _RULER = re.compile(r"={10,}\s*$")
 
 
@@ -155,7 +156,7 @@ def _continues_message(draft: Draft, line: Line) -> bool:
     if _NAMED_EXCEPTION.match(text) and not line.headed and not draft.first.headed:
         # two ranks without prefixes, or the text "ncclSystemError: …" below its own exception
         return text[0].islower() and "." not in text.split(":", 1)[0]
-    return not (_RULER.match(text) or text.startswith(("***", "---", "###")) or "%|" in text)
+    return not (_RULER.match(text) or _WARNED.match(text) or text.startswith(("***", "---", "###")) or "%|" in text)
 
 
 def _continues_plain(draft: Draft, line: Line) -> bool:

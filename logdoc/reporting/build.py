@@ -108,7 +108,7 @@ def _worth_showing(shown: Sequence[Hypothesis], outcome: Outcome) -> list[Hypoth
 
 
 def _diagnosis(one: Hypothesis, findings: Findings, language: str) -> Diagnosis:
-    rule, first = one.rule, one.first
+    rule, first = one.rule, one.origin
     values = _values(one, findings)
     return Diagnosis(
         rule=rule.id,
@@ -150,7 +150,7 @@ def _diagnosis(one: Hypothesis, findings: Findings, language: str) -> Diagnosis:
 def _values(one: Hypothesis, findings: Findings) -> dict[str, FactValue]:
     """What a rule's texts may name: its captures and facts, then the job's, then who and where."""
     values: dict[str, FactValue] = {**findings.facts.values(), **one.values}
-    first = one.first
+    first = one.origin
     for name, value in (("rank", one.rank), ("local_rank", first.local_rank), ("host", one.host)):
         if value is not None:
             values.setdefault(name, value)
@@ -169,7 +169,7 @@ def _best_evidence(one: Hypothesis) -> list[Match]:
         if first_of_each.setdefault(match.name, match) is not match:
             others.setdefault((match.name, match.rank), match)
     kept = [*first_of_each.values(), *others.values()][:MOST_EVIDENCE]
-    return sorted(kept, key=lambda match: (match is not one.first, match.record.seq))
+    return sorted(kept, key=lambda match: (match is not one.origin, match.record.seq))
 
 
 def _evidence(match: Match) -> Evidence:

@@ -79,17 +79,22 @@ class Hypothesis:
         return self.matches[0]
 
     @property
+    def origin(self) -> Match:
+        """Where it shows as a failure: the first match that was not printed as mere information, else the first."""
+        return next((match for match in self.matches if match.record.level not in ("DEBUG", "INFO")), self.first)
+
+    @property
     def rank(self) -> int | None:
-        """The rank that failed: the first match's, else the only one that any of its matches names."""
-        if self.first.rank is not None:
-            return self.first.rank
+        """The rank that failed: the origin's, else the only one that any of its matches names."""
+        if self.origin.rank is not None:
+            return self.origin.rank
         ranks = {match.rank for match in self.matches if match.rank is not None}
         return ranks.pop() if len(ranks) == 1 else None
 
     @property
     def host(self) -> str | None:
         """The host it happened on, by the same rule."""
-        if self.first.host is not None:
-            return self.first.host
+        if self.origin.host is not None:
+            return self.origin.host
         hosts = {match.host for match in self.matches if match.host is not None}
         return hosts.pop() if len(hosts) == 1 else None

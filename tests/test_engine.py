@@ -159,3 +159,23 @@ def test_cutting_and_shuffling_a_log_never_breaks_the_report(engine: Engine, dat
     shuffled = data.draw(st.permutations(lines))
     end = data.draw(st.integers(0, len("".join(shuffled))))
     check(render_json(engine.explain_text("".join(shuffled)[:end])))
+
+
+def test_a_hostile_dump_is_refused_in_a_line_and_alone_is_unreadable_input(small: Engine, tmp_path: Path) -> None:
+    import pickle
+
+    from logdoc.types.errors import InputError
+
+    class Evil:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (Path.touch, (str(tmp_path / "executed"),))
+
+    dump = tmp_path / "nccl_trace_rank_0"
+    dump.write_bytes(pickle.dumps({"version": "2.10", "entries": [Evil()]}))
+    with pytest.raises(InputError, match="refused"):
+        small.explain(discover([str(dump)]).sources)
+    (tmp_path / "job.log").write_text("Fire in the rack\n")
+    report = small.explain(discover([str(tmp_path)]).sources)
+    assert report.diagnoses[0].rule == "a.fire"
+    assert any("refused" in warning for warning in report.warnings)
+    assert not (tmp_path / "executed").exists()

@@ -111,7 +111,8 @@ def _probe_terms(hypothesis: Hypothesis) -> list[ScoreTerm]:
 
 
 def _confidence(hypothesis: Hypothesis) -> float:
-    log_odds = sum(term.value for term in hypothesis.terms)
+    scale = weights()["scale"]
+    log_odds = scale["slope"] * sum(term.value for term in hypothesis.terms) + scale["offset"]
     probability = 1 / (1 + math.exp(-log_odds))
     cap = weights()["experimental_cap"] if hypothesis.rule.status == "experimental" else weights()["most"]
     return float(round(min(probability, cap), 3))

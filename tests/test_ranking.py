@@ -1,0 +1,109 @@
+"""Scores are sums of named terms; causes go before symptoms, earlier before later, and probes of the right host decide."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from logdoc.engine import Engine, Options
+from logdoc.probes.base import FactSheet
+from logdoc.probes.judge import same_host
+from logdoc.ranking import weights
+from logdoc.types.finding import Fact
+from logdoc.types.report import Report
+from tests.rulekit import engine_of
+
+PROBED = """
+match: {seen: {regex: 'Fire here'}}
+probes: [{use: torch-build, confirms: {fact: torch.has_nccl, eq: false}, refutes: {fact: torch.has_nccl, eq: true}, strength: conclusive}]
+"""
+
+
+@pytest.fixture
+def engine_with_probe(tmp_path: Path) -> Engine:
+    return engine_of(tmp_path, a__fire=PROBED, a__water="match: {seen: {regex: 'Water here', strength: weak}}")
+
+
+def sheet(has_nccl: bool, host: str = "node-a") -> FactSheet:
+    fact = Fact(id="torch.has_nccl", value=has_nccl, origin=f"torch-build@{host}")
+    return FactSheet(
+        host=host, facts=(fact,), errors=(), python="python", source="live", commands={"torch.has_nccl": "import torch"}
+    )
+
+
+def explained(engine: Engine, log: str, *sheets: FactSheet) -> Report:
+    return engine.explain_text(log, Options(sheets=sheets))
+
+
+def test_the_confidence_is_the_sigmoid_of_the_printed_terms(engine_with_probe: Engine) -> None:
+    top = explained(engine_with_probe, "Fire here\n").diagnoses[0]
+    scale = weights()["scale"]
+    odds = scale["slope"] * sum(term.value for term in top.score) + scale["offset"]
+    assert top.confidence == pytest.approx(min(1 / (1 + math.exp(-odds)), weights()["most"]), abs=1e-3)
+
+
+def test_a_weak_hint_alone_is_only_possible(engine_with_probe: Engine) -> None:
+    report = explained(engine_with_probe, "Water here\n")
+    assert (report.outcome, report.diagnoses[0].confidence < 0.5) == ("symptoms-only", True)
+    assert report.diagnoses[0].confidence < explained(engine_with_probe, "Fire here\n").diagnoses[0].confidence
+
+
+def test_a_weak_hint_before_takes_nothing_from_a_strong_cause(engine_with_probe: Engine) -> None:
+    alone = explained(engine_with_probe, "Fire here\n").diagnoses[0]
+    after = explained(engine_with_probe, "Water here\nFire here\n").diagnoses[0]
+    assert (after.rule, after.confidence) == (alone.rule, alone.confidence)
+
+
+@pytest.mark.parametrize(("has_nccl", "status"), [(False, "confirmed"), (True, "refuted")])
+def test_a_probe_of_the_failing_host_confirms_or_refutes(
+    engine_with_probe: Engine, has_nccl: bool, status: str
+) -> None:
+    log = "node-a:1:2 [0] NCCL INFO Fire here\n"
+    top = explained(engine_with_probe, log, sheet(has_nccl)).diagnoses[0]
+    assert top.status == status
+    assert [(line.outcome, line.same_host, line.ran) for line in top.probes] == [
+        ("refutes" if has_nccl else "confirms", True, "import torch")
+    ]
+
+
+def test_a_probe_of_another_host_is_shown_and_decides_nothing(engine_with_probe: Engine) -> None:
+    log = "node-b:1:2 [0] NCCL INFO Fire here\n"
+    plain, probed = explained(engine_with_probe, log), explained(engine_with_probe, log, sheet(True, "node-a"))
+    assert probed.diagnoses[0].confidence == plain.diagnoses[0].confidence
+    assert probed.diagnoses[0].probes[0].same_host is False
+
+
+def test_only_probes_of_live_hypotheses_are_asked(engine_with_probe: Engine) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def prober(probes: object) -> FactSheet:
+        asked.append(tuple(probes))  # type: ignore[arg-type]
+        return sheet(False)
+
+    engine_with_probe.explain_text("nothing wrong\n", Options(prober=prober))
+    assert asked == []
+    assert engine_with_probe.explain_text("Fire here\n", Options(prober=prober)).diagnoses[0].status == "confirmed"
+    assert asked == [("torch-build",)]
+
+
+@pytest.mark.parametrize(
+    ("failed", "probed", "same"),
+    [("node-a", "node-a.cluster.example", True), ("node-a", "node-b", False), (None, "node-a", None),
+     ("localhost", "node-a", None), ("10.0.0.8", "10.0.0.9", False), ("NODE-A", "node-a", True)],
+)  # fmt: skip
+def test_whose_host_a_probe_saw(failed: str | None, probed: str, same: bool | None) -> None:
+    assert same_host(failed, probed) is same
+
+
+def test_an_abort_is_explained_by_a_timeout_of_the_same_rank_only(tmp_path: Path) -> None:
+    engine = engine_of(
+        tmp_path,
+        a__abort="symptom:match: {seen: {regex: 'process aborted'}}\nexplained_by: [{rule: a.late, where: same-rank}]",
+        a__late="symptom:match: {seen: {regex: 'collective timed out'}}\nexplained_by: [{rule: a.abort, where: other-rank}]",
+    )
+    same = engine.explain_text("[rank1]: collective timed out\n[rank1]: process aborted\n")
+    assert same.diagnoses[0].rule == "a.late"
+    other = engine.explain_text("[rank0]: collective timed out\n[rank1]: process aborted\n")
+    assert other.diagnoses[0].rule == "a.abort"

@@ -26,7 +26,7 @@ from logdoc.types.errors import InputError
 
 Language = Literal["en", "zh"]
 
-READ_ONLY = ToolAnnotations(readOnlyHint=True, destructiveHint=False, idempotentHint=True, openWorldHint=False)
+READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 MOST_TEXT = 64 << 20  # bytes of a log pasted into a call
 PROBE_SECONDS = 10.0
 INSTRUCTIONS = (

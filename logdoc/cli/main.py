@@ -14,6 +14,7 @@ _COMMANDS = {
     "run": ("logdoc.cli.run", "run_command"),
     "tui": ("logdoc.cli.tui", "tui"),
     "rules": ("logdoc.cli.rules", "rules"),
+    "triage": ("logdoc.cli.triage", "triage"),
     "env": ("logdoc.cli.env", "env"),
     "probe": ("logdoc.cli.probe", "probe"),
     "doctor": ("logdoc.cli.probe", "doctor"),

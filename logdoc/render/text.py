@@ -124,6 +124,8 @@ def _diagnosis(diagnosis: Diagnosis, report: Report, options: TextOptions, *, fu
     sure = f"{phrase('word.' + diagnosis.status, language)} ({diagnosis.confidence:.2f})"
     yield _Row(f"  {diagnosis.rule} · {sure} · {place}", "cyan")
     yield from _paragraph(phrase("text.why", language), diagnosis.summary, options)
+    if len(diagnosis.attempts) > 1:
+        yield _Row(f"  {phrase('text.recurring', language, n=len(diagnosis.attempts))}")
     yield from _evidence(diagnosis, options, 100 if full else MOST_EVIDENCE)
     yield from _fixes(diagnosis, report, options, full=full)
     for probe in diagnosis.probes if full else [one for one in diagnosis.probes if one.outcome != "unknown"]:

@@ -142,6 +142,7 @@ def _diagnosis(one: Hypothesis, findings: Findings, language: str) -> Diagnosis:
         references=tuple(reference.url for reference in rule.references),
         ranks=tuple(sorted({match.rank for match in one.matches if match.rank is not None})),
         occurrences=len(one.matches),
+        attempts=tuple(sorted({match.record.attempt for match in one.matches})),
         values=dict(sorted(one.values.items())),
         score=tuple(one.terms),
     )

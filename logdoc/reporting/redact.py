@@ -9,7 +9,7 @@ from typing import Any
 
 from logdoc.reporting.identities import Identities
 from logdoc.reporting.secrets import find_secrets, is_secret, kind_of
-from logdoc.types.report import Report
+from logdoc.types.report import EnvironmentProblem, Report
 
 HIDDEN = "<token>"
 MOST_KNOWN_SECRETS = 100
@@ -17,12 +17,15 @@ SHORTEST_KNOWN_SECRET = 12
 
 # Fields that hold words of the schema, ids of rules and probes, or what a rule's author wrote as a reference.
 _SCHEMA_WORDS = frozenset(
-    ["schema", "outcome", "rule", "kind", "status", "id", "explains", "noise", "references", "advice", "severity", "state", "risk", "applies", "signature", "variable", "language", "role", "version", "rules", "name", "time", "milestone"]
+    (
+        *("schema", "outcome", "rule", "kind", "status", "id", "explains", "noise", "references", "advice", "severity"),
+        *("state", "risk", "applies", "signature", "variable", "language", "role", "version", "rules", "time"),
+        *("milestone", "ScoreTerm.name"),
+    )
 )
-_NAMES_WITH_TEXT = frozenset({"SourceInfo"})  # here `name` is a path, in a ScoreTerm it is a word of the schema
 _HOST_FIELDS = frozenset({"host", "hostname", "exclude_hosts"})
 _NUMBER = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?\s?[A-Za-z%/]{0,6}", re.IGNORECASE)
-_SEVERAL_DOTS = re.compile(r"\d+\.\d+\.\d+\.\d+")
+_FOUR_NUMBERS = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
 
 def redact(report: Report) -> Report:
@@ -48,39 +51,40 @@ class Redactor:
 
     def learn(self, value: Any, field: str = "") -> None:
         """Remember the names and secrets of a report, or of any part of one."""
-        for name, text in _texts(value, field):
+        for name, text in dict.fromkeys(_texts(value, field)):
             if name in _HOST_FIELDS:
                 self._identities.learn_host(text)
+            elif _is_secret_setting(name, text):
+                self._remember(text)
             else:
-                self._learn_text(text, name)
+                self._learn_text(text)
         self._done.clear()
 
-    def _learn_text(self, text: str, name: str) -> None:
+    def _learn_text(self, text: str) -> None:
         self._identities.learn(text)
-        if _is_secret_setting(name, text):
-            self._remember(text)
         for secret in find_secrets(text):
             if not secret.by_form:
                 self._remember(text[secret.start : secret.end])
 
     def _remember(self, secret: str) -> None:
         """A secret that only its name gave away is hidden wherever else it stands."""
-        telling = len(secret) >= SHORTEST_KNOWN_SECRET and any(sign.isdigit() for sign in secret)
-        if telling and len(self._secrets) < MOST_KNOWN_SECRETS:
+        telling = any(sign.isdigit() for sign in secret) and not _NUMBER.fullmatch(secret)
+        if len(secret) >= SHORTEST_KNOWN_SECRET and telling and len(self._secrets) < MOST_KNOWN_SECRETS:
             self._secrets[secret] = None
 
-    def hidden(self, value: Any, field: str = "", owner: str = "") -> Any:
+    def hidden(self, value: Any, field: str = "") -> Any:
         """`value` with every text in it redacted; the same type."""
         if isinstance(value, str):
-            return self._field(value, field, owner)
+            if field in _HOST_FIELDS:
+                return self._identities.host(value)
+            return value if field in _SCHEMA_WORDS else self.text(value)
         if isinstance(value, tuple):
-            return tuple(self.hidden(one, field, owner) for one in value)
+            return tuple(self.hidden(one, field) for one in value)
         if isinstance(value, Mapping):
-            return {key: self.hidden(one, key, "dict") for key, one in value.items()}
+            return {key: self._setting(key, one) for key, one in value.items()}
         if is_dataclass(value) and not isinstance(value, type):
-            name = type(value).__name__
-            made = {one.name: self.hidden(getattr(value, one.name), one.name, name) for one in fields(value)}
-            if name == "EnvironmentProblem" and isinstance(made["value"], str):
+            made = {one.name: self.hidden(getattr(value, one.name), _field(value, one.name)) for one in fields(value)}
+            if isinstance(value, EnvironmentProblem):
                 made["value"] = self._setting(value.variable, value.value)
             return replace(value, **made)
         return value
@@ -91,20 +95,15 @@ class Redactor:
             self._done[text] = self._identities.hide(self._without_secrets(text))
         return self._done[text]
 
-    def _field(self, text: str, field: str, owner: str) -> str:
-        if owner == "dict":
-            return self._identities.host(text) if field in _HOST_FIELDS else self._setting(field, text)
-        if field in _HOST_FIELDS:
-            return self._identities.host(text)
-        if field in _SCHEMA_WORDS and not (field == "name" and owner in _NAMES_WITH_TEXT):
-            return text
-        return self.text(text)
-
-    def _setting(self, name: str, value: str) -> str:
-        """A value that has a name: an environment variable, a captured number, a fact."""
+    def _setting(self, name: str, value: Any) -> Any:
+        """A value that has a name: an environment variable, something captured, a fact. A number stays a number."""
+        if not isinstance(value, str):
+            return value
+        if name in _HOST_FIELDS:
+            return self._identities.host(value)
         if _is_secret_setting(name, value):
             return HIDDEN
-        if _NUMBER.fullmatch(value) and not _SEVERAL_DOTS.match(value):
+        if _NUMBER.fullmatch(value) and not _FOUR_NUMBERS.match(value):
             return value
         return self.text(value)
 
@@ -125,10 +124,16 @@ def _is_secret_setting(name: str, value: str) -> bool:
     return kind is not None and is_secret(kind, value, strict=True)
 
 
+def _field(owner: Any, name: str) -> str:
+    """A field's name, with its owner's where the same name means another thing elsewhere."""
+    return f"{type(owner).__name__}.{name}" if name == "name" else name
+
+
 def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
     """Every text with the name of its field, in the order of the tree."""
     if isinstance(value, str):
-        yield field, value
+        if field not in _SCHEMA_WORDS:
+            yield field, value
     elif isinstance(value, tuple):
         for one in value:
             yield from _texts(one, field)
@@ -137,4 +142,4 @@ def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
             yield from _texts(one, key)
     elif is_dataclass(value) and not isinstance(value, type):
         for one in fields(value):
-            yield from _texts(getattr(value, one.name), one.name)
+            yield from _texts(getattr(value, one.name), _field(value, one.name))

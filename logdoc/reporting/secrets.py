@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ _VALUES = {
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NUMBER = re.compile(r"[-+]?[\d.,:_eE+/-]+[A-Za-z%]{0,4}")
 _PATH = re.compile(r"(?:\.{0,2}/|~/|[A-Za-z]:\\|[a-z]{2,10}://(?![^\s/]*@))")
-_WORD = re.compile(r"[A-Z]?[a-z]+(?:[_ -][a-z]+){0,3}")
+_WORDS = re.compile(r"_?[A-Za-z]?[a-z]+(?:[._ -]_?[A-Za-z]?[a-z]+){0,6}")  # plain words, or a name of the program
 _LONGEST_NAME = 100
 _LONG_TOKEN = 24  # a token this long needs no digit to be one
 
@@ -117,7 +117,7 @@ def _by_name(text: str) -> Iterator[Secret]:
             if len(found["name"]) > _LONGEST_NAME:
                 continue
             kind = kind_of(found["name"])
-            if kind is None or ("<" in found["link"] + ">" and found["link"] == ">" and kind != "certain"):
+            if kind is None or (found["link"] == ">" and kind != "certain"):
                 continue
             strict = pattern is _FLAGGED or (found["name"].isupper() and "=" in found["link"])
             value = _value_at(text, found.end(), found["quote"], kind, strict)
@@ -129,7 +129,10 @@ def _value_at(text: str, start: int, quote: str | None, kind: str, strict: bool)
     shape = quote[0] if quote else "certain" if kind == "certain" else "env" if strict else ""
     found = _VALUES[shape].match(text, start)
     value = found[0] if found else ""
-    return value if quote else value.rstrip(".,)]}")
+    if quote:
+        return value
+    is_call = kind != "certain" and text[start + len(value) : start + len(value) + 1] in ("(", "[")
+    return "" if is_call else value.rstrip(".,)]}")
 
 
 def normalised(name: str) -> str:
@@ -137,7 +140,7 @@ def normalised(name: str) -> str:
     return _CAMEL.sub("_", name.strip("-")).replace("-", "_").replace(".", "_").lower()
 
 
-@cache
+@lru_cache(maxsize=4096)
 def kind_of(name: str) -> str | None:
     """`certain`, `likely` or `token` if the value of this name is a secret."""
     names, plain = _names(), normalised(name[:_LONGEST_NAME])
@@ -156,7 +159,7 @@ def is_secret(kind: str, value: str, strict: bool) -> bool:
     if _NUMBER.fullmatch(value) or _PATH.match(value):
         return False
     if kind == "likely":
-        return len(value) >= 4 if strict else len(value) >= names.shortest and not _WORD.fullmatch(value)
+        return len(value) >= 4 if strict else len(value) >= names.shortest and not _WORDS.fullmatch(value)
     if len(value) < names.shortest_token:
         return False
     return strict or len(value) >= _LONG_TOKEN or any(sign.isdigit() for sign in value)

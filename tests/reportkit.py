@@ -100,7 +100,7 @@ def diagnosis(**changes: object) -> Diagnosis:
 
 def rank_row(rank: int, state: str = "waiting", host: str | None = None) -> RankRow:
     at = Place(line=10 + rank, time="2024-05-01 12:10:00", source=f"logs/rank_{rank}.log")
-    name = host or f"node-{chr(97 + rank // 8 % 26)}{rank // 208 or ''}"
+    name = host or f"node-{chr(97 + rank // 2 % 26)}{rank // 52 or ''}"
     return RankRow(rank=rank, host=name, state=state, first_error=at, last_line=at, milestone="Training")  # type: ignore[arg-type]
 
 
@@ -108,7 +108,7 @@ def timeline(world: int) -> tuple[TimelineEntry, ...]:
     first = TimelineEntry(
         time="2024-05-01 12:00:01", rank=3, rule="memory.test-oom", kind="cause", line=812, source="logs/rank_3.log"
     )
-    return (first,) + tuple(
+    later = tuple(
         TimelineEntry(
             time=f"2024-05-01 12:10:{rank % 60:02}",
             rank=rank,
@@ -120,6 +120,7 @@ def timeline(world: int) -> tuple[TimelineEntry, ...]:
         for rank in range(world)
         if rank != 3
     )
+    return (first, *later)
 
 
 def report(language: Language = "en", world: int = 8, **changes: object) -> Report:

@@ -48,6 +48,12 @@ TORCHRUN_W = "W0922 18:51:16.217000 28001 torch/distributed/run.py:757] "
         ("2024-01-02T03:04:05.123456789Z stderr F boom", "boom", {"stream": "stderr"}),
         ("[pod/train-worker-3/pytorch] boom", "boom", {"task": 3}),
         ("worker-1  | boom", "boom", {"task": 1}),
+        ("trainer  | [rank2]: boom", "boom", {"rank": 2}),
+        ("0c1d2e3f [rank=2] || boom", "boom", {"rank": 2}),
+        ("> [rank2]: boom", "boom", {"rank": 2}),
+        (">>> import torch", ">>> import torch", {}),
+        (">       raise ValueError(x)", ">       raise ValueError(x)", {}),
+        ("srun: error: n1: task 0: Killed", "srun: error: n1: task 0: Killed", {}),
         ('{"log": "[rank2]: boom\\n", "stream": "stderr", "time": "2024-01-02T03:04:05Z"}', "boom", {"rank": 2}),
         ("(RayTrainWorker pid=1978, ip=10.0.0.8) boom", "boom", {"pid": 1978, "host": "10.0.0.8"}),
         (

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logdoc.matcher import LiteralScanner, Matcher, Prefilter
-from logdoc.matcher.engines import AhoCorasickScanner, HyperscanScanner
 from logdoc.reader import ReadState, read
 from logdoc.rulebase import RuleSet, build_index
+from logdoc.scanner.engines import AhoCorasickScanner, HyperscanScanner
 from logdoc.types.finding import Match
 from tests.rulekit import rules_of
 

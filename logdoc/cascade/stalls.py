@@ -24,7 +24,7 @@ def stall_verdict(tracks: Mapping[int, RankTrack], world_size: int | None) -> li
     """One Record for each rank that never passed a point of the start that most ranks passed.
 
     Many jobs print from rank 0 alone, so a rank is behind only if it was seen on its way to the point, or if it
-    printed nothing at all where the world is known and all others did.
+    printed nothing at all where the world is known and all others, several, did.
     """
     order = observations().milestones
     for point in PASSED:
@@ -47,7 +47,7 @@ def _short_of(point: str, track: RankTrack) -> bool:
 
 
 def _absent(tracks: Mapping[int, RankTrack], world_size: int | None) -> list[int]:
-    if world_size is None or not max(tracks, default=0) < world_size <= MOST_WORLD:
+    if world_size is None or len(tracks) < 2 or not max(tracks) < world_size <= MOST_WORLD:
         return []
     return [rank for rank in range(world_size) if rank not in tracks]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -14,9 +15,10 @@ from logdoc.cli.common import (
     rules_option,
     said_plainly,
 )
+from logdoc.conditions import compare
 from logdoc.probes.base import PROBES, FactSheet, passive_ids, run_collector, script_text, sheet_json
 from logdoc.types.errors import InputError
-from logdoc.types.rule import Condition, Rule
+from logdoc.types.rule import Condition, FactValue, Rule
 
 BUDGET_SECONDS = 5.0
 ALL_SECONDS = 30.0
@@ -35,7 +37,7 @@ Examples:
 @click.option("--list", "listed", is_flag=True, help="Say what each probe does, and run none.")
 @click.option("--script", is_flag=True, help="Print the collector, to be run by hand where logdoc is not installed.")
 @click.option("--active", is_flag=True, help="Allow probes that do something (named ones only); each says what first.")
-@click.option("--expect", metavar="FACT=VALUE", help="Exit 1 unless this fact has this value.")
+@click.option("--expect", metavar="FACT=VALUE", help="Exit 1 unless this holds; also >, >=, <, <=, !=.")
 @click.option("--budget", type=click.FloatRange(0.5, 600), help="Seconds to spend [default: 5; 30 with --all].")
 @click.option("--json", "as_json", is_flag=True, help="JSON is the default; kept for scripts that say so.")
 @python_option
@@ -92,14 +94,21 @@ def _active(name: str, python: str | None, language: str) -> FactSheet:
     return run_active(name, python)
 
 
+_EXPECTED = re.compile(r"([A-Za-z][\w.+-]*)(!=|>=|<=|==|=|>|<)(.+)")
+_COMPARISONS = {"=": "eq", "==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+
+
 def _exit(sheets: Sequence[FactSheet], expect: str | None) -> int:
+    """0 if one of the sheets shows what was expected, or nothing was; 1 if not, or if nobody knows the fact."""
     if expect is None:
         return EXIT_HEALTHY
-    name, sign, wanted = expect.partition("=")
-    if not sign:
-        raise InputError(f"--expect {expect}: say FACT=VALUE")
-    values = [sheet.value(name) for sheet in sheets]
-    met = any(value is not None and str(value).lower() == wanted.lower() for value in values)
+    found = _EXPECTED.fullmatch(expect.strip())
+    if found is None:
+        raise InputError(f"--expect {expect}: say FACT=VALUE, FACT>VALUE or FACT<VALUE")
+    name, sign, text = found.groups()
+    wanted: FactValue = {"true": True, "false": False}.get(text.lower(), text)
+    condition = Condition(fact=name, **{_COMPARISONS[sign]: wanted})
+    met = any(compare(condition, sheet.value) is True for sheet in sheets)
     return EXIT_HEALTHY if met else EXIT_FAILURE_FOUND
 
 

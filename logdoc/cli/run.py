@@ -81,7 +81,6 @@ def run_command(
     report_file: str | None,
     termination: str | None,
     long: bool,
-    quiet: bool,
     **options: Any,
 ) -> None:
     """Run a command with its output untouched; when it fails, say what broke first.
@@ -92,17 +91,13 @@ def run_command(
     plan = _plan(command, options)
     language = plan.question.language
     surface = _Surface(form, long, _placed(report_file), _placed(termination))
-    tell = (lambda text: None) if quiet else to_stderr
     try:
-        ended = run(plan, tell, lambda stall: surface.stall(stall, language))
+        ending = run(plan, to_stderr, lambda stall: surface.stall(stall, language), surface.show)
     except StartError as error:
         to_stderr(f"logdoc: {error}\n")
         surface.terminate(f"logdoc: {error}\n")
         sys.exit(error.code)
-    if ended.report is not None:
-        with suppress(KeyboardInterrupt):
-            surface.show(ended.report)
-    sys.exit(ended.ending.code)
+    sys.exit(ending.code)
 
 
 def _plan(command: tuple[str, ...], options: dict[str, Any]) -> Plan:
@@ -125,6 +120,7 @@ def _plan(command: tuple[str, ...], options: dict[str, Any]) -> Plan:
         settings=not options["no_env"],
         sample_memory=options["sample_memory"],
         always=options["always"],
+        quiet=options["quiet"],
     )
 
 

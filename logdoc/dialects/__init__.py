@@ -11,9 +11,9 @@ from logdoc.dialects.mpi import MPI
 from logdoc.dialects.nccl import NCCL
 from logdoc.dialects.python import PYTHON
 from logdoc.dialects.ray import RAY
-from logdoc.dialects.slurm import SLURM
+from logdoc.dialects.slurm import SLURM, SLURM_PROGRAM
 from logdoc.dialects.torchrun import GLOG, TORCHRUN
 
-ALL: tuple[Dialect, ...] = (NCCL, TORCHRUN, GLOG, KERNEL, K8S, MPI, RAY, SLURM, JSONLOG, PYTHON)
+ALL: tuple[Dialect, ...] = (NCCL, TORCHRUN, GLOG, KERNEL, K8S, MPI, RAY, SLURM, SLURM_PROGRAM, JSONLOG, PYTHON)
 
 __all__ = ["ALL", "Dialect", "Peeled"]

@@ -1,4 +1,5 @@
-"""Prefixes of container log collectors: kubectl --timestamps, CRI files, [pod/…], docker compose, JobSet names."""
+"""Prefixes of container log collectors (kubectl --timestamps, CRI files, [pod/…], docker compose, JobSet names,
+Determined) and of whoever pasted the log as a quotation."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ _POD = r"[a-z0-9][a-z0-9.-]*?(?:-(?P<task>\d{1,5}))?(?:-[a-z0-9]{5})?"
 
 K8S = Dialect(
     "k8s",
-    frozenset("[0123456789abcdefghijklmnopqrstuvwxyz"),
+    frozenset("[0123456789abcdefghijklmnopqrstuvwxyz>"),
     (
         re.compile(rf"\[pod/{_POD}(?:/[\w.-]+)?\] ?"),
         # CRI log files: 2016-10-06T00:17:09.669794202Z stdout F message
@@ -20,8 +21,13 @@ K8S = Dialect(
         ),
         # kubectl logs --timestamps: nanoseconds and Z (fewer digits where trailing zeros are cut)
         re.compile(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)):? "),
-        # docker compose: `worker-1  | message`
+        # docker compose: `worker-1  | message`, `trainer  | message`
         re.compile(r"[a-z][\w.-]*?-(?P<task>\d{1,4}) +\| "),
+        re.compile(r"[a-z][\w.-]{0,60} {1,20}\| (?=\S|  )"),
+        # Determined: `fa88a9df [rank=1] || message`
+        re.compile(r"[0-9a-f]{8} \[rank=(?P<rank>\d+)\] \|\| ?"),
+        # Markdown's mark of a quotation (not Python's prompt, not pytest's mark of the failing line)
+        re.compile(r"(?:> ){1,4}(?=\[?[\w(/]| {2}File )"),
     ),
     outer=True,
 )

@@ -6,6 +6,14 @@ import re
 
 from logdoc.dialects.base import Dialect
 
+# Lines of Slurm's own programs: they keep their name, and never continue what another program said.
+SLURM_PROGRAM = Dialect(
+    "slurm-program",
+    frozenset("s"),
+    (re.compile(r"(?:srun|sbatch|slurmstepd(?:-[\w.-]+)?): (?=\S)"),),
+    keeps_prefix=True,
+)
+
 SLURM = Dialect(
     "slurm",
     frozenset(" 0123456789"),

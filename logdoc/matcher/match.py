@@ -10,8 +10,8 @@ from typing import Any
 
 import regex
 
-from logdoc.matcher.engines import LiteralScanner, best_scanner
 from logdoc.rulebase.index import Entry, LiteralIndex
+from logdoc.scanner import LiteralScanner, best_scanner
 from logdoc.types.finding import Match
 from logdoc.types.record import Record
 
@@ -59,12 +59,16 @@ class Matcher:
     def find(self, records: Sequence[Record]) -> list[Match]:
         """All matches in these records, in order of record, then place."""
         buffer, starts = _buffer(records)
-        tried: set[tuple[int, int, int]] = set()
+        tried: set[tuple[Entry, int]] = set()
         matches: list[Match] = []
+        number, line_start, line_end = -1, 0, 0
         for entry, end in self.prefilter.hits(buffer):
-            number = bisect_right(starts, end - 1) - 1
-            line_start = buffer.rfind(b"\n", 0, end - 1) + 1
-            key = (number, id(entry.signature), line_start if entry.signature.scope == "line" else -1)
+            if not line_start < end <= line_end:
+                line_start = buffer.rfind(b"\n", 0, end - 1) + 1
+                line_end = buffer.find(b"\n", end)
+                line_end = len(buffer) if line_end < 0 else line_end
+                number = bisect_right(starts, end - 1) - 1
+            key = (entry, line_start if entry.signature.scope == "line" else -1 - number)
             if key in tried:
                 continue
             tried.add(key)
@@ -80,9 +84,9 @@ class Matcher:
         signature = entry.signature
         if signature.from_ and not set(signature.from_) & set(record.dialects):
             return None
-        printer = (entry.rule.id, entry.name, record.source, record.who.rank, record.who.task, record.attempt)
+        printer = (entry.rule_id, entry.name, record.source, record.who.rank, record.who.task, record.attempt)
         if self._kept.get(printer, 0) >= MOST_PER_PRINTER:
-            dropped = (entry.rule.id, entry.name)
+            dropped = (entry.rule_id, entry.name)
             self.dropped[dropped] = self.dropped.get(dropped, 0) + 1
             return None
         if signature.scope == "line":
@@ -102,7 +106,7 @@ class Matcher:
         try:
             return _compiled(pattern).search(body, first, last, timeout=SECONDS_PER_TRY)
         except TimeoutError:
-            self.timeouts.add(f"{entry.rule.id}/{entry.name}")
+            self.timeouts.add(f"{entry.rule_id}/{entry.name}")
             return None
 
 

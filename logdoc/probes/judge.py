@@ -61,6 +61,7 @@ def _result(one: Hypothesis, use: ProbeUse, sheet: FactSheet, facts: FactSet) ->
         command=next((sheet.commands[fact.id] for fact in told if fact.id in sheet.commands), ""),
         host=sheet.host,
         same_host=same_host(one.host, sheet.host),
+        strength=use.strength,
         error=failed.error if failed is not None and not told else None,
     )
 

@@ -9,11 +9,12 @@ from logdoc.dialects.torchrun import default_group_rank
 from logdoc.reader.childfailed import failures, is_report
 from logdoc.reader.clock import seconds
 from logdoc.reader.join import Joiner
-from logdoc.reader.lines import physical_lines
-from logdoc.reader.peel import Line, peel
+from logdoc.reader.lines import utf8_lines
+from logdoc.reader.peel import Line, Peeler
+from logdoc.scanner.text import as_utf8
 from logdoc.types.record import Identity, Record
 
-__all__ = ["BATCH", "ReadState", "read"]
+__all__ = ["BATCH", "ReadState", "read", "read_windows"]
 
 BATCH = 2048  # records handed on at a time
 MOST_REPORT_FREE_LINES = 6  # a ChildFailedError report is longer
@@ -34,21 +35,34 @@ def read(
 
     `hints` is who the file name says is talking; a line's own prefix overrides it.
     """
-    joiner = Joiner()
-    clocks = _Clocks()
-    batch: list[Record] = []
     state.lines = 0
-    for number, raw in physical_lines(blocks):
-        state.lines = number
-        line = peel(number, raw)
-        clocks.note(line)
-        for group in joiner.feed(line):
+    return read_windows(name, [(1, as_utf8(blocks))], state, hints, attempt)
+
+
+def read_windows(
+    name: str,
+    windows: Iterable[tuple[int, Iterable[bytes]]],
+    state: ReadState,
+    hints: Identity | None = None,
+    attempt: int = 0,
+) -> Iterator[list[Record]]:
+    """The same of parts of a source: each is its first line's number and its UTF-8 bytes. No record spans two parts."""
+    clocks = _Clocks()
+    peeler = Peeler()
+    batch: list[Record] = []
+    for first, blocks in windows:
+        joiner = Joiner()
+        for number, raw in utf8_lines(blocks, first):
+            state.lines = number
+            line = peeler.peel(number, raw)
+            clocks.note(line)
+            for group in joiner.feed(line):
+                batch.extend(_records(name, group, hints, attempt))
+            if len(batch) >= BATCH:
+                yield _ordered(batch, state)
+                batch = []
+        for group in joiner.flush():
             batch.extend(_records(name, group, hints, attempt))
-        if len(batch) >= BATCH:
-            yield _ordered(batch, state)
-            batch = []
-    for group in joiner.flush():
-        batch.extend(_records(name, group, hints, attempt))
     if batch:
         yield _ordered(batch, state)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from logdoc.scanner.text import as_utf8
+
 LONGEST_PIECE = 1 << 14  # characters; a longer line is read in pieces that keep its number
 
 _ANSI = re.compile(
@@ -23,26 +25,13 @@ _BAR = re.compile(r"\d{1,3}%\|")
 
 def physical_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
     """The lines of a byte stream as (line number from 1, clean text); a `\\r`-line gives several with one number."""
-    number = 0
-    for number, line in enumerate(_split(_as_utf8(blocks)), start=1):
+    return utf8_lines(as_utf8(blocks), 1)
+
+
+def utf8_lines(blocks: Iterable[bytes], first: int) -> Iterator[tuple[int, str]]:
+    """The same of a part of a stream, in UTF-8 already, whose first line has the number `first`."""
+    for number, line in enumerate(_split(blocks), start=first):
         yield from ((number, text) for text in _clean(line))
-
-
-def _as_utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """UTF-16 logs (PowerShell's `>`) become UTF-8; all else passes."""
-    stream = iter(blocks)
-    first = next(stream, b"")
-    encoding = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(first[:2])
-    if encoding is None:
-        yield first.removeprefix(b"\xef\xbb\xbf")
-        yield from stream
-        return
-    import codecs
-
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    yield decoder.decode(first[2:]).encode()
-    for block in stream:
-        yield decoder.decode(block).encode()
 
 
 def _split(blocks: Iterable[bytes]) -> Iterator[bytes]:

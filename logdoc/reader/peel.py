@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 
 from logdoc.dialects import ALL, Dialect
 from logdoc.dialects.base import level_name
+from logdoc.reader.sharpen import sharpened, start_of
 from logdoc.types.record import Identity
 
 MOST_LAYERS = 8
-
-_BY_START: dict[str, tuple[Dialect, ...]] = {
-    chr(code): tuple(dialect for dialect in ALL if not dialect.starts or chr(code) in dialect.starts)
-    for code in range(128)
-}
-_ANY_START = tuple(dialect for dialect in ALL if not dialect.starts)
+WORTH_SHARPENING = 2000  # lines from which on it pays to look into the patterns
+MOST_STARTS = 512
 
 
 @dataclass(slots=True)
@@ -34,26 +31,52 @@ class Line:
     headed: bool = False
 
 
-def peel(number: int, raw: str) -> Line:
-    """Take every known prefix off a line. The first prefix to name a field wins, the innermost time stamp is kept."""
-    line = Line(number, raw, raw)
-    for _ in range(MOST_LAYERS):
-        text = line.text
-        if not text:
-            break
-        for dialect in _BY_START.get(text[0], _ANY_START):
-            if dialect.name in line.dialects and not dialect.outer and dialect.name != "python":
-                continue
-            peeled = dialect.peel(text)
-            if peeled is not None and (len(peeled.rest) < len(text) or dialect.keeps_prefix):
-                _take(line, dialect, peeled.fields)
-                line.text = peeled.rest
+@dataclass(slots=True)
+class Peeler:
+    """Takes prefixes off lines. After many lines it learns which patterns can begin with which character at all."""
+
+    _lines: int = 0
+    _by_start: dict[str, tuple[Dialect, ...]] = field(default_factory=dict)
+
+    def peel(self, number: int, raw: str) -> Line:
+        """Take every known prefix off a line. The first to name a field wins, the innermost time stamp is kept."""
+        line = Line(number, raw, raw)
+        self._lines += 1
+        if self._lines == WORTH_SHARPENING:
+            self._by_start.clear()
+        for _ in range(MOST_LAYERS):
+            text = line.text
+            if not text:
                 break
-        else:
-            break
-        if "nccl" in line.dialects:
-            break
-    return line
+            start = start_of(text)
+            dialects = self._by_start.get(start)
+            for dialect in self._starting(start) if dialects is None else dialects:
+                if dialect.name in line.dialects and not dialect.outer and dialect.name != "python":
+                    continue
+                peeled = dialect.peel(text)
+                if peeled is not None and (len(peeled.rest) < len(text) or dialect.keeps_prefix):
+                    _take(line, dialect, peeled.fields)
+                    line.text = peeled.rest
+                    break
+            else:
+                break
+            if "nccl" in line.dialects:
+                break
+        return line
+
+    def _starting(self, start: str) -> tuple[Dialect, ...]:
+        """The dialects, cut down to the patterns, whose prefixes can begin like this."""
+        found = tuple(dialect for dialect in ALL if not dialect.starts or start[0] in dialect.starts)
+        if self._lines >= WORTH_SHARPENING:
+            found = sharpened(found, start)
+        if len(self._by_start) < MOST_STARTS:
+            self._by_start[start] = found
+        return found
+
+
+def peel(number: int, raw: str) -> Line:
+    """One line by itself."""
+    return Peeler().peel(number, raw)
 
 
 _NUMBERS = ("rank", "local_rank", "task", "pid", "thread", "device")

@@ -16,6 +16,7 @@ from logdoc.reporting.wording import phrase
 from logdoc.types.report import Diagnosis, FlightRecorder, Report
 
 LONGEST_TEXT = 4_000
+LONGEST_ADVICE = 1_000
 LONGEST_COMMANDS = 32_000  # bytes of one fix
 MOST_RANK_ROWS = 200
 MOST_EVENTS = 300
@@ -58,7 +59,7 @@ def _body(report: Report) -> Iterator[str]:
     if best:
         yield from _account(best, report.language, opened=True)
     for key, text in parts.advice(report):
-        yield _labelled(key, text, report.language)
+        yield _labelled(key, cut(text, LONGEST_ADVICE), report.language)
     yield from _timeline(report)
     yield from _others(report)
     yield from _rank_table(report)
@@ -89,7 +90,7 @@ def _account(diagnosis: Diagnosis, language: str, *, opened: bool) -> Iterator[s
         yield _labelled("explains", ", ".join(diagnosis.explains), language)
     if diagnosis.references:
         links = " · ".join(_link(reference) for reference in diagnosis.references)
-        yield f'<p class="soft">{_text(parts.labelled("references", "", language))} {links}</p>'
+        yield f'<p class="soft">{_label("references", language)}{links}</p>'
 
 
 def _remedy(remedy: parts.Remedy, language: str) -> Iterator[str]:
@@ -100,7 +101,7 @@ def _remedy(remedy: parts.Remedy, language: str) -> Iterator[str]:
     if typed:
         yield _pre("\n".join(typed))
     if remedy.verify:
-        yield f"<p>{_text(parts.labelled('verify', '', language))} <code>{_text(remedy.verify)}</code></p>"
+        yield f"<p>{_label('verify', language)}<code>{_text(remedy.verify)}</code></p>"
     yield "</section>"
 
 
@@ -134,7 +135,7 @@ def _timeline(report: Report) -> Iterator[str]:
         (entry.time or "", "" if entry.rank is None else str(entry.rank), entry.rule, f"{entry.source}:{entry.line}")
         for entry in report.timeline[:MOST_EVENTS]
     ]
-    title = f"{phrase('text.event', language)} ({len(report.timeline):,})"
+    title = f"{phrase('text.timeline', language)} ({len(report.timeline):,})"
     yield f"<details><summary>{_text(title)}</summary>{_table(heads, rows)}</details>"
 
 
@@ -184,7 +185,12 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _labelled(key: str, text: str, language: str) -> str:
-    return f"<p><strong>{_text(parts.labelled(key, '', language))}</strong> {_text(text)}</p>"
+    return f"<p><strong>{_label(key, language)}</strong>{_text(text)}</p>"
+
+
+def _label(key: str, language: str) -> str:
+    """A label with its colon; a Chinese one needs no blank behind it."""
+    return escape(parts.labelled(key, "", language))
 
 
 def _pre(text: str) -> str:

@@ -21,9 +21,9 @@ MOST_EVENTS = 50
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>()~|&$!^=]")
 # GitHub turns these into links after Markdown is done, where a backslash no longer helps; an empty comment does.
 _REFERENCE = re.compile(
-    r"(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=:)(?=[\w+-]{1,64}:)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-)"
+    r"(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=:)(?=[\w+-]{1,64}:)|(?<=:)(?=//)|(?<=//)(?=\w)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-)"
 )
-_LINE_START = re.compile(r"^(?:[#+>-]|\d{1,9}(?=[.)]))")
+_LINE_START = re.compile(r"^(\d{0,9})([#+.>-])")
 _LINK = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]{1,500}")
 _APART = "<!-- -->"
 
@@ -32,10 +32,10 @@ def render_markdown(report: Report) -> str:
     """The best hypothesis open, its evidence and everything else folded; evidence goes first where room is short."""
     pieces = [_piece(text, need) for text, need in _pieces(report)]
     note = phrase("text.left_out", report.language, n=len(pieces))
-    kept, left_out = fitting(pieces, MOST_CHARACTERS - len(note) - 16)
+    kept, left_out = fitting(pieces, MOST_CHARACTERS - len(note) - 32)
     texts = [piece.content for piece in kept]
     if left_out:
-        texts.append(f"_{phrase('text.left_out', report.language, n=left_out)}_\n")
+        texts.append(f"<sub>{phrase('text.left_out', report.language, n=left_out)}</sub>\n")
     return "\n".join(texts)
 
 
@@ -147,7 +147,7 @@ def prose(text: str, most: int = LONGEST_PROSE) -> str:
     """Text as text: nothing in it is emphasis, code, a link, HTML, a mention, an issue or an emoji."""
     plain = cut(one_line(text), most)
     escaped = [_SPECIAL.sub(r"\\\g<0>", part) for part in _REFERENCE.split(plain)]
-    return _LINE_START.sub(r"\\\g<0>", _APART.join(escaped)) if escaped else ""
+    return _LINE_START.sub(r"\1\\\2", _APART.join(escaped))
 
 
 def code(text: str) -> str:

@@ -100,7 +100,8 @@ def quoted(line: Evidence) -> str:
 
 
 def probe(line: ProbeLine, language: str) -> str:
-    return one_line(f"{line.id}: {phrase('word.' + _OUTCOMES[line.outcome], language)}: {line.summary}")
+    label = f"{line.id} [{phrase('word.' + _OUTCOMES[line.outcome], language)}]"
+    return one_line(phrase("text.labelled", language, label=label, text=line.summary))
 
 
 _OUTCOMES = {"confirms": "confirms", "refutes": "refutes", "unknown": "cannot-tell"}

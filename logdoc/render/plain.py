@@ -57,7 +57,7 @@ def _sign_start(text: str, end: int) -> int:
     for place in range(end, max(end - MOST_CLUSTER, 0), -1):
         if not _continues(text, place):
             return place
-    return end
+    return end if end > MOST_CLUSTER else 0
 
 
 def _continues(text: str, place: int) -> bool:

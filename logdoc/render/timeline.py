@@ -100,7 +100,7 @@ def _joined(one: Mark, other: Mark) -> Mark:
 
 
 def _rows(cells: dict[int | None, dict[int, Mark]], states: dict[int | None, str], each: bool) -> list[Row]:
-    """A row for each rank, or for all ranks that look alike; first failures on top, then small groups."""
+    """A row for each rank, or for all ranks that look alike: then the first failure on top, and who failed earlier."""
     groups: dict[tuple[object, ...], list[int | None]] = {}
     for rank, marks in cells.items():
         shape = tuple((column, mark.entry.rule, mark.first, mark.more) for column, mark in sorted(marks.items()))
@@ -109,12 +109,16 @@ def _rows(cells: dict[int | None, dict[int, Mark]], states: dict[int | None, str
     rows = [_row(ranks, cells, states) for ranks in groups.values()]
     if each:
         return sorted(rows, key=lambda row: row.ranks)
-    return sorted(rows, key=lambda row: (not _has_first(row.marks), len(row.ranks), row.ranks))
+    return sorted(rows, key=lambda row: (not _has_first(row.marks), _earliest(row.marks), row.ranks))
 
 
 def _row(ranks: Sequence[int | None], cells: dict[int | None, dict[int, Mark]], states: dict[int | None, str]) -> Row:
     named = tuple(sorted(rank for rank in ranks if rank is not None))
     return Row(named, states.get(ranks[0], "unknown"), tuple(sorted(cells[ranks[0]].items(), key=lambda cell: cell[0])))
+
+
+def _earliest(marks: Sequence[tuple[int, Mark]]) -> int:
+    return marks[0][0] if marks else MOST_COLUMNS
 
 
 def _has_first(marks: Iterable[tuple[int, Mark]]) -> bool:

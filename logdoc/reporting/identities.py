@@ -26,6 +26,7 @@ from logdoc.reporting.secrets import normalised
 
 MOST_PARTS = 8  # of a name such as gpu-a100-17-rack-4
 MOST_LISTED = 5_000  # machines of one Slurm list
+MOST_LISTS = 50
 LONGEST_NAME = 100
 
 _EMAIL = re.compile(
@@ -93,9 +94,10 @@ class Identities:
 
     def _learn_list(self, text: str) -> None:
         """`node[01-04,07]`, as Slurm writes it: the list and each machine of it."""
-        self._lists[text] = text.lower()
-        for name in _listed_machines(text):
-            self.learn_host(name)
+        if text not in self._lists and len(self._lists) < MOST_LISTS:
+            self._lists[text] = text.lower()
+            for name in _listed_machines(text):
+                self.learn_host(name)
 
     def learn_host(self, name: str) -> None:
         """Remember a machine's name, and its short form."""

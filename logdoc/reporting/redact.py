@@ -54,8 +54,6 @@ class Redactor:
         for name, text in dict.fromkeys(_texts(value, field)):
             if name in _HOST_FIELDS:
                 self._identities.learn_host(text)
-            elif _is_secret_setting(name, text):
-                self._remember(text)
             else:
                 self._learn_text(text)
         self._done.clear()
@@ -130,7 +128,7 @@ def _field(owner: Any, name: str) -> str:
 
 
 def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
-    """Every text with the name of its field, in the order of the tree."""
+    """Every text with the name of its field, in the order of the tree; a setting also as `NAME=value`."""
     if isinstance(value, str):
         if field not in _SCHEMA_WORDS:
             yield field, value
@@ -140,6 +138,9 @@ def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, Mapping):
         for key, one in value.items():
             yield from _texts(one, key)
+            yield "", f"{key}={one}"
     elif is_dataclass(value) and not isinstance(value, type):
+        if isinstance(value, EnvironmentProblem):
+            yield "", f"{value.variable}={value.value}"
         for one in fields(value):
             yield from _texts(getattr(value, one.name), _field(value, one.name))

@@ -16,14 +16,17 @@ _ASSIGNED = re.compile(
     r"(?P<link>\\?[\"']?\]?\s{0,4}(?:=>|:=|==?|:)\s{0,4}|>)(?P<quote>\\?[\"'])?"
 )
 _FLAGGED = re.compile(r"(?<![\w-])--?(?P<name>[A-Za-z][\w-]*+)(?P<link>\s{1,4})(?P<quote>\\?[\"'])?(?![\s-])")
-_VALUES = {
-    '"': re.compile(r"(?:[^\"\\\n]|\\.)*+"),
-    "'": re.compile(r"(?:[^'\\\n]|\\.)*+"),
-    "\\": re.compile(r"[^\"'\\\n]*+"),
-    "env": re.compile(r"[^\s\"'`]++"),
-    "": re.compile(r"[^\s\"'`,;&|<>(){}\[\]]++"),
-    "certain": re.compile(r"[^\s\"'`;&<]++"),
+_JUDGED = 200  # characters of a value that are enough to tell whether it is a secret
+_SIGNS = {
+    '"': r"(?:[^\"\\\n]|\\.)",
+    "'": r"(?:[^'\\\n]|\\.)",
+    "\\": r"[^\"'\\\n]",
+    "env": r"[^\s\"'`]",
+    "": r"[^\s\"'`,;&|<>(){}\[\]]",
+    "certain": r"[^\s\"'`;&<]",
 }
+_HEADS = {shape: re.compile(f"{sign}{{0,{_JUDGED}}}+") for shape, sign in _SIGNS.items()}
+_WHOLES = {shape: re.compile(f"{sign}*+") for shape, sign in _SIGNS.items()}
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NUMBER = re.compile(r"[-+]?[\d.,:_eE+/-]+[A-Za-z%]{0,4}")
 _PATH = re.compile(r"(?:\.{0,2}/|~/|[A-Za-z]:\\|[a-z]{2,10}://(?![^\s/]*@))")
@@ -113,26 +116,36 @@ def _by_shape(text: str, key: str) -> Iterator[Secret]:
 def _by_name(text: str) -> Iterator[Secret]:
     """`NAME=value`, `"name": "value"`, `--name value`: the name tells."""
     for pattern in (_ASSIGNED, _FLAGGED):
+        done = 0
         for found in pattern.finditer(text):
-            if len(found["name"]) > _LONGEST_NAME:
+            if found.start() < done or len(found["name"]) > _LONGEST_NAME:
                 continue
             kind = kind_of(found["name"])
             if kind is None or (found["link"] == ">" and kind != "certain"):
                 continue
             strict = pattern is _FLAGGED or (found["name"].isupper() and "=" in found["link"])
-            value = _value_at(text, found.end(), found["quote"], kind, strict)
-            if is_secret(kind, value, strict or found["quote"] is not None):
-                yield Secret(found.end(), found.end() + len(value), by_form=False)
+            done = _value_end(text, found.end(), found["quote"], kind, strict)
+            if done > found.end():
+                yield Secret(found.end(), done, by_form=False)
 
 
-def _value_at(text: str, start: int, quote: str | None, kind: str, strict: bool) -> str:
+def _value_end(text: str, start: int, quote: str | None, kind: str, strict: bool) -> int:
+    """Where the secret value that starts here ends; `start` if it is none. Judged by its head, so that no text is
+    read again and again."""
     shape = quote[0] if quote else "certain" if kind == "certain" else "env" if strict else ""
-    found = _VALUES[shape].match(text, start)
-    value = found[0] if found else ""
-    if quote:
-        return value
-    is_call = kind != "certain" and text[start + len(value) : start + len(value) + 1] in ("(", "[")
-    return "" if is_call else value.rstrip(".,)]}")
+    head = _matched(_HEADS[shape], text, start)
+    if not quote:
+        is_call = kind != "certain" and text[start + len(head) : start + len(head) + 1] in ("(", "[")
+        head = "" if is_call else head.rstrip(".,)]}")
+    if not is_secret(kind, head, strict or quote is not None):
+        return start
+    whole = _matched(_WHOLES[shape], text, start)
+    return start + len(whole if quote else whole.rstrip(".,)]}"))
+
+
+def _matched(pattern: re.Pattern[str], text: str, start: int) -> str:
+    found = pattern.match(text, start)
+    return found[0] if found else ""
 
 
 def normalised(name: str) -> str:
@@ -160,9 +173,10 @@ def is_secret(kind: str, value: str, strict: bool) -> bool:
         return False
     if kind == "likely":
         return len(value) >= 4 if strict else len(value) >= names.shortest and not _WORDS.fullmatch(value)
-    if len(value) < names.shortest_token:
-        return False
-    return strict or len(value) >= _LONG_TOKEN or any(sign.isdigit() for sign in value)
+    digit = any(sign.isdigit() for sign in value)
+    if strict and digit:
+        return len(value) >= names.shortest
+    return len(value) >= names.shortest_token and (strict or digit or len(value) >= _LONG_TOKEN)
 
 
 def _stands_for_none(value: str) -> bool:

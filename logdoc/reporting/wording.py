@@ -43,6 +43,7 @@ FILTERS: dict[str, Callable[[FactValue], str]] = {
     "n": lambda value: f"{_as_number(value):,.0f}",
     "s": _seconds,
     "ms": lambda value: _seconds(_as_number(value) / 1000),
+    "cuda": lambda value: f"{_as_number(value) // 1000:.0f}.{_as_number(value) % 1000 // 10:.0f}",  # 12020 is 12.2
     "percent": lambda value: f"{100 * _as_number(value):.0f} %",
 }
 

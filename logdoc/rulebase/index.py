@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from logdoc.rulebase.literals import Literals, literals_of
 from logdoc.types.errors import RuleProblem, RulesError
 from logdoc.types.rule import Rule, Signature
 
+if TYPE_CHECKING:
+    from logdoc.rulebase.literals import Literals
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, eq=False)
 class Entry:
-    """A signature of a rule, as the matcher tries it."""
+    """A signature of a rule, as the matcher tries it; one object for each signature. The rule may be read only when it
+    is asked for, so what the scan of a large log must know stands here: whether the signature is evidence."""
 
-    rule: Rule
+    rules: Mapping[str, Rule]
+    rule_id: str
     name: str
-    signature: Signature
+    is_evidence: bool
+    _signature: Signature | None = None
+
+    @property
+    def rule(self) -> Rule:
+        return self.rules[self.rule_id]
+
+    @property
+    def signature(self) -> Signature:
+        if self._signature is None:
+            self._signature = self.rules[self.rule_id].match[self.name]
+        return self._signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +50,8 @@ def build_index(rules: Iterable[Rule]) -> LiteralIndex:
     """Derive and gather the literals of all signatures. Raises RulesError where a pattern guarantees none."""
     tables: dict[bool, dict[bytes, list[Entry]]] = {False: {}, True: {}}
     problems: list[RuleProblem] = []
-    for rule in rules:
+    by_id = {rule.id: rule for rule in rules}
+    for rule in by_id.values():
         for name, signature in rule.match.items():
             try:
                 literals = signature_literals(signature)
@@ -45,8 +62,9 @@ def build_index(rules: Iterable[Rule]) -> LiteralIndex:
                 hint = "give the pattern at least three fixed characters in a row, or write `needs`"
                 problems.append(RuleProblem(rule.path, 1, 1, f"match.{name}.regex guarantees no literal", hint))
                 continue
+            entry = Entry(by_id, rule.id, name, signature.role == "evidence")
             for text in sorted(literals.strings):
-                tables[literals.caseless].setdefault(text.encode(), []).append(Entry(rule, name, signature))
+                tables[literals.caseless].setdefault(text.encode(), []).append(entry)
     if problems:
         raise RulesError(problems)
     exact, caseless = tables[False], tables[True]
@@ -57,6 +75,8 @@ def build_index(rules: Iterable[Rule]) -> LiteralIndex:
 
 def signature_literals(signature: Signature) -> Literals | None:
     """A signature's literals: the author's `needs` where given, else derived from its regex."""
+    from logdoc.rulebase.literals import Literals, literals_of  # the parser of patterns is for new rules only
+
     caseless = "(?i" in signature.regex
     if signature.needs:
         strings = frozenset(text.lower() if caseless else text for text in signature.needs)

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from logdoc.rulebase.rule_set import RuleSet
 from logdoc.rulebase.yaml_source import locate, parse_yaml
 from logdoc.types import rule as rule_types
 from logdoc.types.errors import RuleProblem, RulesError
 from logdoc.types.rule import Rule
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+__all__ = ["RuleSet", "load_rules"]
+
 # YAML keys that Python reserves carry an underscore in the dataclasses.
 _RESERVED = {"from": "from_", "not": "not_", "as": "as_", "in": "in_"}
-
-
-@dataclass(frozen=True, slots=True)
-class RuleSet:
-    """All rules by id, in order of id; `digest` names this very set; `overridden` ids were replaced by a pack."""
-
-    rules: Mapping[str, Rule]
-    digest: str
-    overridden: tuple[str, ...] = field(default=())
-
-    def __getitem__(self, rule_id: str) -> Rule:
-        return self.rules[rule_id]
-
-    def active(self) -> list[Rule]:
-        return [rule for rule in self.rules.values() if rule.status != "retired"]
 
 
 def load_rules(roots: Iterable[Path]) -> RuleSet:
@@ -94,10 +85,10 @@ def _load_one(text: str, path: Path, root: Path, problems: list[RuleProblem]) ->
 
 
 def _validated(value: dict[str, Any], text: str, path: Path, problems: list[RuleProblem]) -> Rule | None:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        return TypeAdapter(Rule).validate_python(value)
+        return _adapter().validate_python(value)
     except ValidationError as error:
         for fault in error.errors(include_url=False):
             where = tuple(_yaml_key(step) for step in fault["loc"])
@@ -105,6 +96,14 @@ def _validated(value: dict[str, Any], text: str, path: Path, problems: list[Rule
             name = ".".join(str(step) for step in where)
             problems.append(RuleProblem(str(path), line, column, f"{name}: {_said(fault)}", _hint(fault, where)))
         return None
+
+
+@cache
+def _adapter() -> TypeAdapter[Rule]:
+    """Pydantic's validator of a rule; building it takes longer than using it on a thousand rules."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Rule)
 
 
 def _said(fault: Any) -> str:

@@ -5,12 +5,13 @@ They travel through the same literal pass as the rules; their ids (`~facts` …)
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
-from logdoc.rulebase.yaml_source import parse_yaml
+import logdoc
+from logdoc.kept import kept_document
 from logdoc.types.rule import Examples, FactType, Kind, Rule, Signature, Text
 
 FACTS, MILESTONES, ABNORMAL = "~facts", "~milestones", "~abnormal"
@@ -48,8 +49,9 @@ class Observations:
 @cache
 def observations() -> Observations:
     """Read logdoc/data/observations.yaml, once."""
-    name = "observations.yaml"
-    data: Any = parse_yaml((resources.files("logdoc") / "data" / name).read_text(encoding="utf-8"), name)
+    data = kept_document(
+        os.path.join(os.path.dirname(logdoc.__file__), "data", "observations.yaml"), parse_observations
+    )
     facts = _plain(data["facts"])
     milestones = {stone["id"]: Signature(regex=stone["regex"], role="context") for stone in data["milestones"]}
     abnormal = {
@@ -79,6 +81,12 @@ def observations() -> Observations:
             for order, (name, shape) in enumerate(zip(abnormal, data["abnormal"], strict=True))
         },
     )
+
+
+def parse_observations(text: str) -> Any:
+    from logdoc.rulebase.yaml_source import parse_yaml  # the YAML library is for the first run only
+
+    return parse_yaml(text, "observations.yaml")
 
 
 def _plain(entries: Any) -> dict[str, Signature]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from collections.abc import Iterable
-from importlib import metadata, resources
 from pathlib import Path
 
-import platformdirs
-
+import logdoc
+from logdoc.kept import keep, kept
 from logdoc.types.errors import InputError
 
 ENTRY_POINTS = "logdoc.rules"
@@ -21,11 +23,13 @@ def builtin_root() -> Path:
     checkout = Path(__file__).resolve().parents[2] / "rules"
     if (checkout.parent / "pyproject.toml").is_file() and checkout.is_dir():
         return checkout
-    return Path(str(resources.files("logdoc"))) / "_rules"
+    return Path(logdoc.__file__).parent / "_rules"
 
 
 def user_root() -> Path:
     """Where a user keeps own rules, e.g. ~/.config/logdoc/rules on Linux."""
+    import platformdirs
+
     return Path(platformdirs.user_config_dir("logdoc")) / "rules"
 
 
@@ -43,7 +47,30 @@ def rule_roots(extra: Iterable[str] = ()) -> list[Path]:
 
 
 def _installed_roots() -> list[Path]:
-    """Packages that announce themselves under the entry point group `logdoc.rules`."""
+    """Packages that announce themselves under the entry point group `logdoc.rules`.
+
+    Asking every installed package takes longer than a small log: the answer is kept until a folder of packages changes.
+    """
+    key = json.dumps([[folder, _changed(folder)] for folder in sys.path])
+    content = kept("packs.json", key)
+    if content is not None:
+        return [Path(name) for name in json.loads(content)]
+    roots = _announced()
+    keep("packs.json", key, json.dumps([str(root) for root in roots]).encode())
+    return roots
+
+
+def _changed(folder: str) -> int:
+    """When a folder's entries changed last, in ns; 0 if it is not there."""
+    try:
+        return os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _announced() -> list[Path]:
+    from importlib import metadata, resources
+
     roots = []
     for entry in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         root = Path(str(resources.files(entry.value)))

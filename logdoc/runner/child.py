@@ -172,6 +172,8 @@ def _shell_like_errors(name: str) -> Iterator[None]:
             raise StartError(f"{name}: what its first line wants to run it with does not exist", NOT_FOUND) from None
         raise StartError(f"{name}: command not found", NOT_FOUND) from None
     except (OSError, ValueError, subprocess.SubprocessError) as error:
+        if not name:
+            raise StartError("'': command not found", NOT_FOUND) from None
         raise StartError(f"{name}: cannot be executed: {reason(error)}", NOT_EXECUTABLE) from None
 
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from logdoc.catalog.tables import bilingual, document
-from logdoc.runner.stall import LastWords, Stack, Stall
+from logdoc.runner.stall import MOST_GROUPS, LastWords, Stack, Stall
 from logdoc.types.rule import FactValue, Text
 
-MOST_GROUPS = 12  # of ranks whose last lines are alike
 LONGEST_QUOTE = 200  # characters of a log line
 
 
@@ -31,7 +30,7 @@ def stall_text(stall: Stall, language: str) -> str:
 def _stall_lines(stall: Stall, language: str) -> Iterator[str]:
     from logdoc.reporting.wording import FILTERS
 
-    yield say("stall", language, time=FILTERS["s"](round(stall.seconds)), pid=stall.pid)
+    yield say("stall", language, time=FILTERS["s"](int(stall.seconds)), pid=stall.pid)
     if not stall.words:
         yield "  " + say("stall.nothing", language)
     for words in stall.words[:MOST_GROUPS]:

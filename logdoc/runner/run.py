@@ -8,9 +8,11 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from logdoc.runner.keep import Keep, LogFile, Ring
+from logdoc.runner.child import open_standard_streams
+from logdoc.runner.keep import Keep, Kept, LogFile, Ring
 from logdoc.runner.phrases import say
 from logdoc.runner.settings import helpful_settings
+from logdoc.runner.signals import SignalQueue
 from logdoc.runner.stall import Stall, StallWatch, last_words, stacks
 from logdoc.runner.supervise import Ending, Running, run_to_its_end
 from logdoc.runner.verdict import HURRIED_BYTES, Question, explain_ending, headline_so_far
@@ -19,6 +21,7 @@ from logdoc.types.errors import LogdocError
 from logdoc.types.report import Report
 
 if TYPE_CHECKING:
+    from logdoc.probes.base import FactSheet
     from logdoc.probes.memory_peak import MemoryPeak
 
 
@@ -27,7 +30,7 @@ class Plan:
     """What to run and how. `keep_bytes`: how much of the end is kept; `log_file`: keep everything, there.
 
     `stall_seconds`: silence worth a word, None for none. `settings`: whether helpful variables are set for the command.
-    `always`: explain a command that exits with 0 as well.
+    `always`: explain a command that exits with 0 as well. `quiet`: say nothing but the report.
     """
 
     command: tuple[str, ...]
@@ -38,101 +41,127 @@ class Plan:
     settings: bool = True
     sample_memory: bool = False
     always: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How the command ended, and the report if there is a failure to explain."""
-
-    ending: Ending
-    report: Report | None
+    quiet: bool = False
 
 
 class _Voice:
     """What is said while the command runs, in a form that fits the state of the terminal it shares with us."""
 
-    def __init__(self, language: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, plan: Plan, tell: Callable[[str], None]) -> None:
         self.running: Running | None = None
-        self._language = language
+        self._plan = plan
         self._tell = tell
 
     def say(self, key: str, **values: str | int) -> None:
-        self.lines(f"logdoc: {say(key, self._language, **values)}\n")
+        self.lines(f"logdoc: {say(key, self._plan.question.language, **values)}\n")
 
     def lines(self, text: str) -> None:
         """Whole lines, not in the middle of one of the command's."""
-        if self.running is not None and self.running.line_is_open:
-            text = "\n" + text
+        if not text or self._plan.quiet:
+            return
+        self.end_line()
         if self.running is not None and self.running.terminal.is_raw:
             text = text.replace("\n", "\r\n")
         self._tell(text)
 
+    def end_line(self) -> None:
+        """A line that the command has left open on the terminal ends here."""
+        if self.running is not None and self.running.line_is_open:
+            self._tell("\r\n" if self.running.terminal.is_raw else "\n")
 
-def run(plan: Plan, tell: Callable[[str], None], stalled: Callable[[Stall], str]) -> Ended:
-    """Run the command to its end; explain it if it failed. Raises StartError, and InputError for a bad log file.
 
-    `tell` takes text for stderr, whole lines. `stalled` makes such text of a Stall. Must be called in the main thread.
+def run(
+    plan: Plan, tell: Callable[[str], None], stalled: Callable[[Stall], str], show: Callable[[Report], None]
+) -> Ending:
+    """Run the command to its end, and show what there is to explain. Raises StartError, InputError for a bad log file.
+
+    `tell` takes text for stderr, whole lines; `stalled` makes such text of a Stall. While a failure is explained, only
+    Ctrl-C ends us: torchrun asks all other ranks to end when the first one has, and the one that broke first must be
+    heard. Must be called in the main thread.
     """
-    voice = _Voice(plan.question.language, tell)
-    environment = dict(os.environ)
-    added = helpful_settings(environment) if plan.settings else {}
+    open_standard_streams()
+    voice = _Voice(plan, tell)
+    added = helpful_settings(os.environ) if plan.settings else {}
+    environment = {**os.environ, **added}
     if added:
         voice.say("set", settings=" ".join(f"{name}={value}" for name, value in added.items()))
-    with closing(_keep(plan)) as keep, ExitStack() as observers:
-        peak = _memory_peak() if plan.sample_memory else None
-
-        def started(running: Running) -> Callable[[], None]:
-            voice.running = running
-            if peak is not None:
-                observers.enter_context(peak)
-            return _stall_watch(plan, keep, running, voice, stalled)
-
-        ending = run_to_its_end(
-            plan.command, {**environment, **added}, keep, lambda key, why: voice.say(key, reason=why), started
-        )
-        observers.close()
-        _say_ending(ending, voice)
-        sheet = peak.sheet() if peak is not None else None
-        return Ended(ending, _report(plan, replace(plan.question, sheet=sheet), ending, keep, voice))
+    with SignalQueue() as signals, closing(_keep(plan)) as keep, _Observer(plan, keep, voice, stalled) as observer:
+        ending = run_to_its_end(plan.command, environment, keep, signals, observer)
+        signals.let_interrupt()
+        with suppress(KeyboardInterrupt):
+            _say_ending(ending, voice)
+            question = replace(plan.question, environment=environment, sheet=observer.measured())
+            with closing(observer.before_asked or keep.snapshot()) as kept:
+                report = _report(plan, question, ending, kept, keep.fault, voice)
+            if report is not None:
+                voice.end_line()
+                show(report)
+        return ending
 
 
-def _memory_peak() -> MemoryPeak:
-    from logdoc.probes.memory_peak import MemoryPeak
+class _Observer:
+    """Watches for silence and memory, and remembers what the command had said when it was asked to end."""
 
-    return MemoryPeak()
+    def __init__(self, plan: Plan, keep: Keep, voice: _Voice, stalled: Callable[[Stall], str]) -> None:
+        self.before_asked: Kept | None = None
+        self._plan = plan
+        self._keep = keep
+        self._voice = voice
+        self._stalled = stalled
+        self._silence = StallWatch(plan.stall_seconds, self._report_stall) if plan.stall_seconds else None
+        self._memory: MemoryPeak | None = None
+        self._while_running = ExitStack()
+
+    def __enter__(self) -> _Observer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._while_running.close()
+
+    def started(self, running: Running) -> None:
+        self._running = self._voice.running = running
+        if self._plan.sample_memory:
+            from logdoc.probes.memory_peak import MemoryPeak
+
+            self._memory = self._while_running.enter_context(MemoryPeak())
+
+    def tick(self) -> None:
+        if self._silence is not None:
+            self._silence.tick(self._running.last_output)
+
+    def asked(self) -> None:
+        with suppress(OSError):
+            self.before_asked = self._keep.snapshot(HURRIED_BYTES)
+
+    def fault(self, what: str, reason: str) -> None:
+        self._voice.say(what, reason=reason)
+
+    def measured(self) -> FactSheet | None:
+        """The facts gathered while the command ran."""
+        self._while_running.close()
+        return self._memory.sheet() if self._memory is not None else None
+
+    def _report_stall(self, silent: float) -> None:
+        """Runs in a thread of its own."""
+        last = self._running.last_output
+        with suppress(OSError):  # the command has ended and what was kept is gone
+            stall = _stall(self._plan, self._keep, self._running.pid, silent)
+            if self._running.last_output == last:
+                self._voice.lines(self._stalled(stall))
+
+
+def _stall(plan: Plan, keep: Keep, pid: int, silent: float) -> Stall:
+    with closing(keep.snapshot(HURRIED_BYTES)) as kept:
+        words = last_words(kept.source(plan.question.name, plan.question.hints))
+        try:
+            headline = headline_so_far(kept, plan.question)
+        except LogdocError:
+            headline = None
+    return Stall(pid=pid, seconds=silent, words=tuple(words), stacks=tuple(stacks(pid)), headline=headline)
 
 
 def _keep(plan: Plan) -> Keep:
     return LogFile(plan.log_file, plan.keep_bytes) if plan.log_file else Ring(plan.keep_bytes)
-
-
-def _stall_watch(
-    plan: Plan, keep: Keep, running: Running, voice: _Voice, stalled: Callable[[Stall], str]
-) -> Callable[[], None]:
-    """What to call about once a second, so that silence is noticed."""
-    if plan.stall_seconds is None:
-        return lambda: None
-
-    def report(silent: float) -> None:
-        last = running.last_output
-        with suppress(OSError):  # the command has ended and what was kept is gone
-            stall = _stall(plan, keep, running, silent)
-            if running.last_output == last:
-                voice.lines(stalled(stall))
-
-    watch = StallWatch(plan.stall_seconds, report)
-    return lambda: watch.tick(running.last_output)
-
-
-def _stall(plan: Plan, keep: Keep, running: Running, silent: float) -> Stall:
-    with closing(keep.snapshot(HURRIED_BYTES)) as kept:
-        words = last_words(kept.source(plan.question.name, plan.question.hints))
-    try:
-        headline = headline_so_far(keep, plan.question)
-    except LogdocError:
-        headline = None
-    standing = stacks(running.pid)
-    return Stall(pid=running.pid, seconds=silent, words=tuple(words), stacks=tuple(standing), headline=headline)
 
 
 def _say_ending(ending: Ending, voice: _Voice) -> None:
@@ -142,13 +171,16 @@ def _say_ending(ending: Ending, voice: _Voice) -> None:
         voice.say("abandoned")
 
 
-def _report(plan: Plan, question: Question, ending: Ending, keep: Keep, voice: _Voice) -> Report | None:
+def _report(
+    plan: Plan, question: Question, ending: Ending, kept: Kept, fault: str | None, voice: _Voice
+) -> Report | None:
     """The report of a failure; None if there was none, or if it could not be explained, which is said."""
     if ending.is_unread or (not ending.code and not plan.always):
         return None
+    warnings = [say("not_kept", question.language, reason=fault)] if fault else []
     try:
-        report = explain_ending(plan.command, ending, keep, question)
+        report = explain_ending(plan.command, ending, kept, question, warnings)
     except LogdocError as error:
         voice.say("not_explained", reason=str(error).split("\n")[0])
         return None
-    return report if ending.code or report.outcome != "healthy" else None
+    return report if report.outcome != "healthy" else None

@@ -1,9 +1,13 @@
-"""Which variables help to explain a failure and are nowhere set yet; the list is data/runner_settings.tsv."""
+"""Which variables help to explain a failure and are nowhere set yet, and the files that came of them.
+
+The variables are data/runner_settings.tsv, where PyTorch puts flight-recorder dumps is data/runner_dumps.tsv.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from string import Template
 
 from logdoc.catalog import env_variable, env_variables
 from logdoc.catalog.tables import rows
@@ -45,3 +49,20 @@ def _names_in_files(environment: Mapping[str, str]) -> Iterator[str]:
         except (OSError, ValueError):
             continue
         yield from (line.partition("=")[0].strip() for line in text.splitlines() if "=" in line and line[0] != "#")
+
+
+def fresh_dumps(environment: Mapping[str, str], since: float) -> list[str]:
+    """The flight-recorder dumps written after `since` (seconds since 1970) where the environment puts them."""
+    found: dict[str, None] = {}
+    for row in rows("runner_dumps.tsv"):
+        try:
+            prefix = Path(Template(row["prefix"]).substitute(environment))
+            names = [path for path in prefix.parent.iterdir() if _is_rank(path.name, prefix.name)]
+            found.update((str(path), None) for path in names if path.stat().st_mtime >= since)
+        except (KeyError, OSError):  # a variable that is not set, no such folder
+            continue
+    return sorted(found)
+
+
+def _is_rank(name: str, prefix: str) -> bool:
+    return name.startswith(prefix) and name[len(prefix) :].isdecimal()

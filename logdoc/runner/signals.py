@@ -30,7 +30,7 @@ def caught_signals() -> list[signal.Signals]:
 
 
 class SignalQueue:
-    """`with SignalQueue() as signals`: from then on signals do nothing but appear in `take`. Main thread only."""
+    """`with SignalQueue() as signals`: signals do nothing but appear in `take`, read or not. Main thread only."""
 
     def __enter__(self) -> SignalQueue:
         self._read, self._write = os.pipe()
@@ -50,6 +50,11 @@ class SignalQueue:
         signal.set_wakeup_fd(self._old_descriptor)
         os.close(self._read)
         os.close(self._write)
+
+    def let_interrupt(self) -> None:
+        """From now on Ctrl-C raises KeyboardInterrupt; the other signals stay without effect."""
+        if signal.SIGINT in self._old:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def fileno(self) -> int:
         return self._read

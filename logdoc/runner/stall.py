@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from logdoc.sources import Source
 from logdoc.types.record import Identity, Record
 
+MOST_GROUPS = 12  # of ranks that said the same
 MOST_PROCESSES = 16
 MOST_FRAMES = 12
 STACK_SECONDS = 10.0
@@ -42,7 +43,7 @@ class StallWatch:
 
 @dataclass(frozen=True, slots=True)
 class LastWords:
-    """The last line of each of these ranks, alike but for numbers; `line` and `text` are the first rank's."""
+    """The last line of these ranks, the same or alike; `line` and `text` are those of the one silent longest."""
 
     ranks: tuple[int, ...]
     line: int
@@ -51,7 +52,10 @@ class LastWords:
 
 
 def last_words(source: Source) -> list[LastWords]:
-    """What every rank said last, those that fell silent first before the others; of a log without ranks, its end."""
+    """What every rank said last, who fell silent first comes first; of a log without ranks, its last line.
+
+    Ranks that said the same are joined; of more than MOST_GROUPS, also those whose words differ in numbers only.
+    """
     from logdoc.reader import ReadState, read  # only when there is something to read: the command starts sooner
 
     last: dict[int | None, Record] = {}
@@ -61,10 +65,17 @@ def last_words(source: Source) -> list[LastWords]:
                 last[_speaker(record.who)] = record
     if len(last) > 1:
         last.pop(None, None)
+    groups = _grouped(last, _first_line)
+    if len(groups) > MOST_GROUPS:
+        groups = _grouped(last, lambda record: _NUMBERS.sub("#", _first_line(record)))
+    return [_words(ranks, last) for ranks in groups]
+
+
+def _grouped(last: dict[int | None, Record], key: Callable[[Record], str]) -> list[list[int | None]]:
     alike: dict[str, list[int | None]] = {}
     for rank, record in sorted(last.items(), key=lambda item: (item[1].line, item[0] or 0)):
-        alike.setdefault(_NUMBERS.sub("#", _first_line(record)), []).append(rank)
-    return [_words(ranks, last) for ranks in alike.values()]
+        alike.setdefault(key(record), []).append(rank)
+    return list(alike.values())
 
 
 def _words(ranks: list[int | None], last: dict[int | None, Record]) -> LastWords:

@@ -10,8 +10,9 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from logdoc.runner.child import PIPE_BYTES, Plumbing, exit_code, lay_pipes, open_standard_streams, start
+from logdoc.runner.child import PIPE_BYTES, Plumbing, exit_code, lay_pipes, start
 from logdoc.runner.keep import Keep
 from logdoc.runner.pump import BLOCK_BYTES, Pump
 from logdoc.runner.signals import SignalQueue
@@ -28,18 +29,17 @@ _ASKS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How the command ended. `asked`: the last signal passed on that asks a program to end, None if there was none.
+    """How the command ended; `began` in seconds since 1970.
 
-    `passed` counts the bytes of output, `dropped` those that could not be written; `abandoned`: a process it left
-    behind still holds its output.
+    `asked`: the last signal passed on that asks a program to end, None if there was none. `dropped`: bytes of output
+    that could not be written. `abandoned`: a process it left behind still holds its output.
     """
 
     pid: int
     status: int
-    seconds: float
+    began: float
     asked: signal.Signals | None
     reader_gone: bool
-    passed: int
     dropped: int
     abandoned: bool
 
@@ -77,39 +77,47 @@ class Running:
         return any(not pump.ends_line and os.isatty(pump.target) for pump in self.pumps)
 
 
+class Observer(Protocol):
+    """What is told of the command while it runs, in the main thread but for faults."""
+
+    def started(self, running: Running) -> None:
+        """It runs."""
+
+    def tick(self) -> None:
+        """About a second has passed."""
+
+    def asked(self) -> None:
+        """It is about to be asked to end, for the first time."""
+
+    def fault(self, what: str, reason: str) -> None:
+        """Its output cannot be passed on as it should; called by the thread that does so."""
+
+
 def run_to_its_end(
     command: Sequence[str],
     environment: Mapping[str, str],
     keep: Keep,
-    said: Callable[[str, str], None],
-    started: Callable[[Running], Callable[[], None]],
+    signals: SignalQueue,
+    observer: Observer,
 ) -> Ending:
-    """Start the command, pass everything on until it ends. Raises StartError when it cannot be started.
-
-    `said(what, reason)` is told of faults; `started` is told of the running command and gives what to call about once
-    a second. Must be called in the main thread.
-    """
-    open_standard_streams()
-    with SignalQueue() as signals:
-        plumbing = lay_pipes()
+    """Start the command, pass everything on until it ends. Raises StartError when it cannot be started."""
+    plumbing = lay_pipes()
+    began = time.time()
+    with plumbing.terminal:
         process = start(command, environment, plumbing)
-        pumps = _pumps(plumbing, keep, said)
-        supervisor = _Supervisor(process.pid, pumps, plumbing.terminal, signals)
-        began = time.monotonic()
-        try:
-            supervisor.watch(started(Running(process.pid, pumps, plumbing.terminal)))
-            abandoned = supervisor.linger()
-        finally:
-            plumbing.terminal.leave_keyboard()
-            plumbing.terminal.take_from(process.pid)
-        _forget(process, supervisor.status)
+        pumps = _pumps(plumbing, keep, observer.fault)
+        observer.started(Running(process.pid, pumps, plumbing.terminal))
+        supervisor = _Supervisor(process.pid, pumps, plumbing.terminal, signals, observer)
+        supervisor.watch()
+        abandoned = supervisor.linger()
+        plumbing.terminal.take_from(process.pid)
+    _forget(process, supervisor.status)
     return Ending(
         pid=process.pid,
         status=supervisor.status or 0,
-        seconds=time.monotonic() - began,
+        began=began,
         asked=supervisor.asked,
         reader_gone=any(pump.reader_gone for pump in pumps),
-        passed=sum(pump.passed for pump in pumps),
         dropped=sum(pump.dropped for pump in pumps),
         abandoned=abandoned,
     )
@@ -133,20 +141,22 @@ def _forget(process: subprocess.Popen[bytes], status: int | None) -> None:
 class _Supervisor:
     """The loop: it owns what happens to the command. `status` is None while the command runs."""
 
-    def __init__(self, pid: int, pumps: Sequence[Pump], terminal: Terminal, signals: SignalQueue) -> None:
+    def __init__(
+        self, pid: int, pumps: Sequence[Pump], terminal: Terminal, signals: SignalQueue, observer: Observer
+    ) -> None:
         self.status: int | None = None
         self.asked: signal.Signals | None = None
         self._pid = pid
         self._pumps = pumps
         self._terminal = terminal
         self._signals = signals
+        self._observer = observer
         # The first process of a container inherits every orphan, and nobody else buries them.
         self._waits_for = -1 if os.getpid() == 1 else pid
         self._suspending = False
 
-    def watch(self, every_tick: Callable[[], None]) -> None:
+    def watch(self) -> None:
         """Until the command has ended."""
-        self._terminal.take_keyboard()
         next_tick = time.monotonic()
         while self.status is None:
             self._wait(TICK_SECONDS)
@@ -154,7 +164,7 @@ class _Supervisor:
                 next_tick = time.monotonic() + TICK_SECONDS
                 self._terminal.take_keyboard()  # `bg` and later `fg`: nothing tells of the second
                 self._see_children()
-                every_tick()
+                self._observer.tick()
 
     def linger(self) -> bool:
         """Until all output has been passed on; True if some process that is still alive holds on to the output."""
@@ -170,6 +180,8 @@ class _Supervisor:
                 return True
             if any(number in _ASKS_TO_END for number in self._signals.take()):
                 return True
+            if now - ended > QUIET_SECONDS:
+                self._terminal.leave_keyboard()  # from here on Ctrl-C is a signal to us
             alive[0].join(0.05)
         return False
 
@@ -187,11 +199,19 @@ class _Supervisor:
             self._receive(number)
         if terminal.descriptor in ready and terminal.wants_typing:
             terminal.read_typing()
-            if terminal.asks_to_suspend(self._pid) and can_be_continued():
-                self._suspending = True
-                self._send(signal.SIGSTOP)
+            self._see_keys()
         if terminal.has_typing:
             terminal.type_on()
+
+    def _see_keys(self) -> None:
+        """Keys that ask the command to end, or to stop where the key itself could not do it."""
+        for number in self._terminal.typed_signals():
+            if number in _ASKS_TO_END:
+                self._ask(number)
+            elif self._terminal.is_led_by(self._pid) and can_be_continued():
+                self._terminal.drop_suspend_key()
+                self._suspending = True
+                self._send(signal.SIGSTOP)
 
     def _receive(self, number: signal.Signals) -> None:
         if number == signal.SIGCHLD:
@@ -203,8 +223,13 @@ class _Supervisor:
             return  # as the kernel does it: nobody could wake what stops here
         else:
             if number in _ASKS_TO_END:
-                self.asked = number
+                self._ask(number)
             self._send(number)
+
+    def _ask(self, number: signal.Signals) -> None:
+        if self.asked is None:
+            self._observer.asked()
+        self.asked = number
 
     def _send(self, number: int) -> None:
         """To the command and all that shares its process group."""

@@ -14,6 +14,8 @@ CHUNK = 1024  # of what is typed at a time; a pseudoterminal takes this much whe
 # Indices of what termios.tcgetattr gives.
 IFLAG, OFLAG, CFLAG, LFLAG, ISPEED, OSPEED, CC = range(7)
 
+_KEYS = {signal.SIGINT: termios.VINTR, signal.SIGQUIT: termios.VQUIT, signal.SIGTSTP: termios.VSUSP}
+
 
 def open_pseudoterminal(like: int, *, translates: bool) -> tuple[int, int]:
     """A pseudoterminal (ours, the command's) with size and settings of the terminal `like`.
@@ -45,6 +47,14 @@ class Terminal:
         self._pseudoterminals = pseudoterminals
         self._saved: list[Any] | None = None
         self._pending = b""
+
+    def __enter__(self) -> Terminal:
+        """Take the keyboard before the command starts: its first line already counts on raw mode."""
+        self.take_keyboard()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.leave_keyboard()
 
     @property
     def is_foreground(self) -> bool:
@@ -122,24 +132,34 @@ class Terminal:
         if not self._pending:
             self.typed_into, self.is_raw = None, False
 
-    def asks_to_suspend(self, leader: int) -> bool:
-        """Whether the suspend key was pressed where the kernel would not act on it; it is then taken out.
-
-        The command leads a session of its own: its process group counts as orphaned, which the suspend key cannot stop.
-        """
+    def typed_signals(self) -> list[signal.Signals]:
+        """The signals that the pseudoterminal makes of the keys that wait to be handed on."""
         if not self._pending or self.typed_into is None:
-            return False
+            return []
         try:
             settings = termios.tcgetattr(self.typed_into)
-            if os.tcgetpgrp(self.typed_into) != leader or not settings[LFLAG] & termios.ISIG:
-                return False
-        except (OSError, termios.error):
+        except termios.error:
+            return []
+        if not settings[LFLAG] & termios.ISIG:
+            return []
+        keys = {number: settings[CC][key] for number, key in _KEYS.items()}
+        return [number for number, key in keys.items() if key != b"\0" and key in self._pending]
+
+    def drop_suspend_key(self) -> None:
+        """Keep it from the command."""
+        if self.typed_into is not None:
+            key = termios.tcgetattr(self.typed_into)[CC][termios.VSUSP]
+            self._pending = self._pending.replace(key, b"")
+
+    def is_led_by(self, leader: int) -> bool:
+        """Whether this group is in the foreground of the pseudoterminal.
+
+        It leads the session there, so the kernel counts it as orphaned: no key can suspend it.
+        """
+        try:
+            return self.typed_into is not None and os.tcgetpgrp(self.typed_into) == leader
+        except OSError:
             return False
-        key = settings[CC][termios.VSUSP]
-        if key == b"\0" or key not in self._pending:
-            return False
-        self._pending = self._pending.replace(key, b"")
-        return True
 
     def type_on(self) -> None:
         """Hand to the command what was typed, as far as it takes it."""

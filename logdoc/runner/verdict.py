@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from logdoc.runner.keep import Keep, Kept
+from logdoc.runner.keep import Kept
 from logdoc.runner.phrases import say
+from logdoc.runner.settings import fresh_dumps
 from logdoc.runner.supervise import Ending
 from logdoc.sources import PathHints, Source, discover, source_from_bytes
 from logdoc.sources.limits import MIB, size_in_words
@@ -33,7 +33,8 @@ PROBE_SECONDS = 5.0
 class Question:
     """How to explain. `also`: further logs, files or folders. `name`: what reports call the kept output.
 
-    `sheet`: facts gathered while the command ran. `probes`: whether this machine may be looked at; `python`: the job's.
+    `environment`: the command's, which tells where flight-recorder dumps go. `sheet`: facts gathered while it ran.
+    `probes`: whether this machine may be looked at; `python`: the job's.
     """
 
     language: str
@@ -41,33 +42,32 @@ class Question:
     hints: PathHints
     rule_dirs: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
     sheet: FactSheet | None = None
     probes: bool = True
     python: str | None = None
-    warnings: tuple[str, ...] = field(default=())
 
 
-def explain_ending(command: Sequence[str], ending: Ending, keep: Keep, question: Question) -> Report:
-    """What broke first, by the kept output, `also`, and how the command ended. Raises LogdocError."""
-    with closing(keep.snapshot(HURRIED_BYTES if ending.asked else None)) as kept:
-        sources = [kept.source(question.name, question.hints), _ending_source(command, ending)]
-        warnings = [*question.warnings, *_losses(kept, keep, question.language)]
-        for path in question.also:
-            try:
-                found = discover([path])
-            except InputError as error:
-                warnings.append(str(error))
-            else:
-                sources[1:1] = found.sources
-                warnings += found.warnings
-        report = _explain(sources, question, warnings, probes=question.probes and not ending.asked)
+def explain_ending(
+    command: Sequence[str], ending: Ending, kept: Kept, question: Question, warnings: Sequence[str] = ()
+) -> Report:
+    """What broke first, by the kept output, `also`, and how the command ended. Raises LogdocError.
+
+    Of a command that was asked to end, `kept` is what it had said until then, and its end says nothing.
+    """
+    more, faults = _further([*question.also, *fresh_dumps(question.environment, ending.began)])
+    sources = [kept.source(question.name, question.hints), *more]
+    if ending.asked is None:
+        sources.append(_ending_source(command, ending))
+    if kept.lost:
+        faults.append(say("lost", question.language, size=size_in_words(kept.lost)))
+    report = _explain(sources, question, [*warnings, *faults], probes=question.probes and ending.asked is None)
     return _with_measured(_as_failed(report, ending), question.sheet)
 
 
-def headline_so_far(keep: Keep, question: Question) -> str | None:
+def headline_so_far(kept: Kept, question: Question) -> str | None:
     """What the engine makes of a command that still runs; None where it sees no failure."""
-    with closing(keep.snapshot(HURRIED_BYTES)) as kept:
-        report = _explain([kept.source(question.name, question.hints)], question, (), probes=False)
+    report = _explain([kept.source(question.name, question.hints)], question, (), probes=False)
     return report.headline if report.outcome in ("cause-found", "symptoms-only") else None
 
 
@@ -82,9 +82,24 @@ def rank_hints(environment: Mapping[str, str]) -> PathHints:
     return PathHints()
 
 
+def _further(paths: Sequence[str]) -> tuple[list[Source], list[str]]:
+    """The logs at these paths, and what could not be read."""
+    sources: list[Source] = []
+    faults: list[str] = []
+    for path in paths:
+        try:
+            found = discover([path])
+        except InputError as error:
+            faults.append(str(error))
+        else:
+            sources += found.sources
+            faults += found.warnings
+    return sources, faults
+
+
 def _explain(sources: Sequence[Source], question: Question, warnings: Sequence[str], *, probes: bool) -> Report:
     from logdoc.engine import Engine, Options
-    from logdoc.rulebase import load_rules, rule_roots
+    from logdoc.rulebase import ready_rules, rule_roots
 
     sheets = (question.sheet,) if question.sheet is not None and not probes else ()
     options = Options(
@@ -93,7 +108,7 @@ def _explain(sources: Sequence[Source], question: Question, warnings: Sequence[s
         prober=_prober(question) if probes else None,
         warnings=tuple(warnings),
     )
-    return Engine(load_rules(rule_roots(question.rule_dirs))).explain(sources, options)
+    return Engine(ready_rules(rule_roots(question.rule_dirs))).explain(sources, options)
 
 
 def _prober(question: Question) -> Callable[[Sequence[str]], FactSheet]:
@@ -125,14 +140,9 @@ def _ending_source(command: Sequence[str], ending: Ending) -> Source:
     return source_from_bytes(ENDING_NAME, " ".join(text.split("\n")).encode("utf-8", "surrogateescape") + b"\n")
 
 
-def _losses(kept: Kept, keep: Keep, language: str) -> list[str]:
-    said = [say("lost", language, size=size_in_words(kept.lost))] if kept.lost else []
-    return said + ([say("not_kept", language, reason=keep.fault)] if keep.fault else [])
-
-
 def _as_failed(report: Report, ending: Ending) -> Report:
-    """A command that ended badly is not healthy, whatever its output looks like."""
-    if report.outcome != "healthy" or not ending.code:
+    """A command that ended badly is not healthy, whatever its output looks like, unless it was asked to end."""
+    if report.outcome != "healthy" or not ending.code or ending.asked is not None:
         return report
     language = report.language
     if ending.signal is None:

@@ -16,7 +16,7 @@ from logdoc.tui.case import Case
 from logdoc.tui.explain_screen import ExplainScreen
 from logdoc.tui.help_screen import HelpScreen
 from logdoc.tui.keys import SpeakingScreen, bind
-from logdoc.tui.marks import data
+from logdoc.tui.marks import printable
 from logdoc.tui.messages import Copy, OpenRule
 from logdoc.tui.palette import ScreenCommands
 from logdoc.tui.phrases import Voice
@@ -43,7 +43,7 @@ class LogdocApp(App[None]):
         bind("q", "quit", "quit", show=True),
     ]
 
-    def __init__(self, engine: Engine, case: Case | None, language: str = "en") -> None:
+    def __init__(self, engine: Callable[[], Engine], case: Case | None, language: str = "en") -> None:
         super().__init__()
         self.voice = Voice(language)
         self._engine = engine
@@ -51,7 +51,7 @@ class LogdocApp(App[None]):
 
     def on_mount(self) -> None:
         if self._case is None:
-            self.push_screen(RulesScreen(self._engine, self.voice))
+            self.push_screen(RulesScreen(self._engine(), self.voice))
         else:
             self.push_screen(ExplainScreen(self._case, self.voice))
 
@@ -89,8 +89,9 @@ class LogdocApp(App[None]):
 
     def on_copy(self, message: Copy) -> None:
         """OSC 52 asks the terminal to copy; not every terminal does, so the text is shown too."""
-        self.copy_to_clipboard(message.text)
-        self.notify(data(message.text).plain, title=self.voice.say("copy.title"), markup=False, timeout=COPIED_SECONDS)
+        text = printable(message.text)
+        self.copy_to_clipboard(text)
+        self.notify(text, title=self.voice.say("copy.title"), markup=False, timeout=COPIED_SECONDS)
 
     def on_open_rule(self, message: OpenRule) -> None:
-        self.push_screen(RulesScreen(self._engine, self.voice, message.rule_id))
+        self.push_screen(RulesScreen(self._engine(), self.voice, message.rule_id))

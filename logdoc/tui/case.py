@@ -52,9 +52,12 @@ class Case(Protocol):
 
 @dataclass(slots=True)
 class LogCase:
-    """Logs that an engine explains. A report that was made once is kept."""
+    """Logs that an engine explains. A report that was made once is kept.
 
-    engine: Engine
+    `engine` is called when the first report is made: it takes a second, in which the log can be seen already.
+    """
+
+    engine: Callable[[], Engine]
     sources: Sequence[Source]
     sheets: tuple[FactSheet, ...] = ()
     python: str | None = None
@@ -86,7 +89,7 @@ class LogCase:
     def _explain(self, language: str, watch: Watch, prober: Callable[[Sequence[str]], FactSheet] | None) -> Report:
         sheets = () if prober else (*self.sheets, *self._live)
         options = Options(language=language, sheets=sheets, prober=prober, warnings=self.warnings)
-        return self.engine.explain([_watched(source, watch) for source in self.sources], options)
+        return self.engine().explain([_watched(source, watch) for source in self.sources], options)
 
 
 @dataclass(slots=True)

@@ -40,9 +40,9 @@ class Rows(PickList):
         """The row the cursor stands on."""
         return self._rows[self.highlighted] if self.highlighted is not None and self._rows else None
 
-    def show(self, rows: Sequence[Row], otherwise: str) -> None:
-        """These rows, the cursor kept where it was if they are as many; a sentence where there are none."""
-        place = self.highlighted if len(rows) == len(self._rows) else 0
+    def show(self, rows: Sequence[Row], otherwise: str, keep: bool) -> None:
+        """These rows; a sentence where there are none. `keep`: they are the old ones in other words."""
+        place = self.highlighted if keep and len(rows) == len(self._rows) else 0
         self._rows = rows
         self.clear_options()
         self.add_options([Option(row.text) for row in rows] or [Option(data(otherwise), disabled=True)])
@@ -111,11 +111,13 @@ class DetailTabs(Vertical):
         if report is not self._report:
             self.query_one(TimelineView).show(report)
             self.query_one("#job-text", Static).update(details.job(report, self._voice))
+        keep = chosen == self._chosen
         self._report, self._chosen = report, chosen
         self.query_one("#why-text", Static).update(details.why(report, chosen, self._voice))
         for tab, rows in _ROWS.items():
             nothing = "none.probes.after" if tab == "probes" and self.probed else f"none.{tab}"
-            self.query_one(f"#{tab}-rows", Rows).show(rows(report, chosen, self._voice), self._voice.say(nothing))
+            listed = rows(report, chosen, self._voice)
+            self.query_one(f"#{tab}-rows", Rows).show(listed, self._voice.say(nothing), keep)
 
     def copied(self) -> str:
         """What copying takes: the row the cursor is on in a tab of rows, else the commands of the first fix."""

@@ -24,6 +24,7 @@ from logdoc.tui.phrases import Voice
 from logdoc.types.report import Diagnosis, FixLine, ProbeLine, Report
 
 MOST_RANKS = 16  # listed one by one
+MOST_PLACES = 64  # of a flight recorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def _probe(probe: ProbeLine, voice: Voice) -> Content:
 
 def job(report: Report, voice: Voice) -> Content:
     """What the report says of the job as a whole: restart, settings, versions, what was left out, what was read."""
-    return lines([*_advice(report, voice), *_facts(report), *_read(report, voice)])
+    return lines([*_advice(report, voice), *_recorded(report, voice), *_facts(report), *_read(report, voice)])
 
 
 def _advice(report: Report, voice: Voice) -> Iterator[Content]:
@@ -146,6 +147,15 @@ def _advice(report: Report, voice: Voice) -> Iterator[Content]:
     yield from (_pair(voice.say("job.warning"), warning) for warning in report.warnings)
     if report.noise:
         yield _pair(voice.say("job.noise"), ", ".join(report.noise))
+
+
+def _recorded(report: Report, voice: Voice) -> Iterator[Content]:
+    """Where the flight recorder shows the ranks."""
+    for recorded in report.flight_recorder:
+        yield _pair(voice.say("job.flight_recorder"), f"{recorded.kind} · {recorded.source}")
+        for place in recorded.places[:MOST_PLACES]:
+            told = " · ".join(part for part in (place.group, place.operation, place.frame) if part)
+            yield data(one_line(f"  rank {place.rank} · {voice.say('role.' + place.role)} · {told}"))
 
 
 def _facts(report: Report) -> Iterator[Content]:

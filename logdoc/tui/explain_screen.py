@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
+from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -26,9 +27,10 @@ from logdoc.tui.marks import OUTCOME_SIGNS, bar, data, joined, one_line, sign_of
 from logdoc.tui.messages import Copy, OpenRule
 from logdoc.tui.phrases import Voice
 from logdoc.tui.timeline import TimelineView
-from logdoc.types.errors import LogdocError
+from logdoc.types.errors import LogdocError, RulesError
 from logdoc.types.report import Diagnosis, Report
 
+RULES_INVALID = 3  # exit code
 PROGRESS_BYTES = 4 << 20  # between two notes of progress
 
 Busy = Literal["", "reading", "probing"]
@@ -43,15 +45,15 @@ class ExplainScreen(SpeakingScreen):
 
     ESCAPE_TO_MINIMIZE = False  # escape goes back one step at a time, see action_back
     BINDINGS: ClassVar[list[BindingType]] = [
-        bind("slash", "ask('search')", "search", show=True),
+        bind("slash", "ask('search')", "search", show=True, priority=True),
         bind("n", "step(1)", "next", show=True),
         bind("N", "step(-1)", "previous"),
-        bind("g", "ask('line')", "goto"),
+        bind("g", "ask('line')", "goto", priority=True),
         bind("e", "evidence", "evidence", show=True),
         bind("left_square_bracket", "source(-1)", "source.previous"),
         bind("right_square_bracket", "source(1)", "source.next"),
         *(bind(str(number), f"tab('{tab}')", "tab") for number, tab in enumerate(TABS, start=1)),
-        bind("0", "log", "log.focus"),
+        bind("0", "log", "log.focus", priority=True),
         bind("p", "probe", "probe", show=True),
         bind("c", "copy", "copy", show=True),
         bind("y", "copy_path", "path"),
@@ -95,7 +97,7 @@ class ExplainScreen(SpeakingScreen):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        self.query_one(Hypotheses).focus()
+        self.set_focus(self.query_one(Hypotheses))
         self._judge("reading")
         self.speak()
 
@@ -153,6 +155,9 @@ class ExplainScreen(SpeakingScreen):
         try:
             report = self._case.probe(language, watch) if probing else self._case.report(language, watch)
         except Stopped:
+            return
+        except RulesError as error:
+            self.app.call_from_thread(self.app.exit, None, RULES_INVALID, Text(str(error)))
             return
         except LogdocError as error:
             self.post_message(self.Failed(str(error)))
@@ -247,7 +252,7 @@ class ExplainScreen(SpeakingScreen):
         self.tabs.open(tab)
 
     def action_log(self) -> None:
-        self.log_panel.pane.focus()
+        self.set_focus(self.log_panel.pane)
 
     def action_probe(self) -> None:
         """Run the probes, or stop them."""
@@ -288,7 +293,7 @@ class ExplainScreen(SpeakingScreen):
         elif self.log_panel.query_text:
             self.log_panel.stop_search()
         else:
-            self.query_one(Hypotheses).focus()
+            self.set_focus(self.query_one(Hypotheses))
 
     def _tell(self, text: str, severity: Literal["information", "error"] = "information") -> None:
         self.notify(data(text).plain, markup=False, severity=severity)

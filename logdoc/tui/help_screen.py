@@ -49,11 +49,10 @@ class HelpScreen(ModalScreen[None]):
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
         for group in self._groups:
-            if group.bindings:
-                table.add_row(Text(group.place, style="bold underline"), "")
-                for binding in group.bindings:
-                    table.add_row(Text(key_names(binding.key), style="bold"), Text(binding.tooltip))
-                table.add_row("", "")
+            table.add_row(Text(group.place, style="bold underline"), "")
+            for binding in group.bindings:
+                table.add_row(Text(key_names(binding.key), style="bold"), Text(binding.tooltip))
+            table.add_row("", "")
         return table
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.dom import DOMNode
 from textual.screen import Screen
@@ -15,10 +14,13 @@ from textual.widgets import OptionList
 from logdoc.tui.phrases import Voice, phrases
 
 
-def bind(keys: str, action: str, name: str, *, show: bool = False) -> Binding:
-    """A binding called `name`; its words are the phrases `key.<name>` (short, for the footer) and `tip.<name>`."""
-    voice = Voice()
-    return Binding(keys, action, voice.say(f"key.{name}"), show=show, tooltip=voice.say(f"tip.{name}"), id=name)
+def bind(keys: str, action: str, name: str, *, show: bool = False, priority: bool = False) -> Binding:
+    """A binding called `name`; its words are the phrases `key.<name>` (short, for the footer) and `tip.<name>`.
+
+    `priority` for keys that move the focus: what is typed right behind them must already go to the new place.
+    """
+    short, long = (Voice().say(f"{kind}.{name}") for kind in ("key", "tip"))
+    return Binding(keys, action, short, show=show, tooltip=long, id=name, priority=priority)
 
 
 def in_words(binding: Binding, voice: Voice) -> Binding:
@@ -71,15 +73,15 @@ class SpeakingScreen(Screen[None]):
 
     def key_groups(self) -> Iterator[KeyGroup]:
         """Every key of ours that works here, by place: this screen, its parts that take the focus, everywhere."""
-        yield self._group(f"place.{type(self).__name__}", self)
-        seen: set[type] = set()
-        for widget in self.query("*"):
-            if widget.can_focus and type(widget) not in seen:
-                seen.add(type(widget))
-                yield self._group(f"place.{type(widget).__name__}", widget)
-        yield self._group("place.everywhere", self.app)
+        parts = {type(widget): widget for widget in reversed(self.query("*")) if widget.can_focus}
+        for node in (self, *reversed(parts.values()), self.app):
+            place = "everywhere" if node is self.app else type(node).__name__
+            bindings = self._bindings_of(node)
+            if bindings:
+                yield KeyGroup(self.voice.say(f"place.{place}"), bindings)
 
-    def _group(self, place: str, node: DOMNode | App[None]) -> KeyGroup:
+    def _bindings_of(self, node: DOMNode) -> tuple[Binding, ...]:
+        """A node's own bindings in words of the language; those of one name as one with all its keys."""
         own: dict[str, Binding] = {}
         for base in reversed(type(node).__mro__):
             for binding in vars(base).get("BINDINGS", ()):
@@ -87,8 +89,7 @@ class SpeakingScreen(Screen[None]):
                     known = own.get(binding.id)
                     keys = f"{known.key},{binding.key}" if known and known.key != binding.key else binding.key
                     own[binding.id] = replace(in_words(binding, self.voice), key=keys)
-        name = self.voice.say(place) if place in phrases() else ""
-        return KeyGroup(name, tuple(own.values()))
+        return tuple(own.values())
 
 
 class PickList(OptionList):

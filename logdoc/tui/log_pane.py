@@ -24,7 +24,8 @@ from logdoc.tui.logfile import LogFile
 from logdoc.tui.marks import printable, rich_style
 
 MOST_STRIPS = 1024  # drawn lines that are kept
-SIGN_CELLS = 2
+SIGN_CELLS = 2  # a mark's sign, and the cursor's
+CURSOR = "›"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,8 @@ class LogPane(ScrollView, can_focus=True):
         marks = self._marks.get(number, ())
         sign = next((mark for mark in marks if mark.chosen), marks[0] if marks else None)
         segments = [
-            Segment(f"{sign.sign if sign else ' '} ", rich_style(sign.style, self.app) if sign else Style.null()),
+            Segment(sign.sign if sign else " ", rich_style(sign.style, self.app) if sign else Style.null()),
+            Segment(CURSOR if number == self.cursor else " "),
             Segment(f"{number:>{self._digits()}} ", self.get_component_rich_style("log--number", partial=True)),
         ]
         return Strip(segments)

@@ -190,7 +190,7 @@ class LogPanel(Vertical):
         with self.prompt.prevent(Input.Changed):
             self.prompt.value = ""
         self.prompt.display = True
-        self.prompt.focus()
+        self.screen.set_focus(self.prompt)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if self._asks == "search":
@@ -220,7 +220,7 @@ class LogPanel(Vertical):
 
     def _close_prompt(self) -> None:
         self.prompt.display = False
-        self.pane.focus()
+        self.screen.set_focus(self.pane)
 
     def on_log_panel_grown(self, message: Grown) -> None:
         if message.log is self.pane.log_file:

@@ -19,9 +19,10 @@ _UNSAFE = re.compile(
 )
 _TAB = "    "
 BAR_CELLS = 8
+LONGEST = 4000  # characters of one text
 
 ERROR, WARNING, SUCCESS = "bold $text-error", "bold $text-warning", "bold $text-success"
-PLACE, MUTED, COMMAND = "$text-accent", "$text-muted", "$text-success"
+PLACE, MUTED, COMMAND = "$text-accent", "$foreground-muted", "$text-success"
 
 OUTCOME_SIGNS: dict[Outcome, tuple[str, str]] = {
     "cause-found": ("✗", ERROR),
@@ -52,8 +53,9 @@ def one_line(text: str) -> str:
 
 
 def data(text: str, style: str = "") -> Content:
-    """A text that came from a log, a report or a rule."""
-    return Content.styled(printable(text), style) if style else Content(printable(text))
+    """A text that came from a log, a report or a rule, cut where nobody reads on."""
+    shown = printable(text[:LONGEST]) + ("…" if len(text) > LONGEST else "")
+    return Content.styled(shown, style) if style else Content(shown)
 
 
 def joined(*parts: Content) -> Content:

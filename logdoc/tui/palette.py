@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.markup import escape
 
 from logdoc.tui.keys import Command, SpeakingScreen
 from logdoc.tui.marks import data, one_line
@@ -35,6 +36,4 @@ class ScreenCommands(Provider):
 
 def _escaped(text: str) -> str:
     """The palette reads help as markup; this text is data."""
-    from rich.markup import escape
-
     return escape(one_line(text))

@@ -71,7 +71,7 @@ class RulesScreen(SpeakingScreen):
 
     ESCAPE_TO_MINIMIZE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        bind("slash", "search", "rules.search", show=True),
+        bind("slash", "search", "rules.search", show=True, priority=True),
         bind("p", "paste", "rules.paste", show=True),
         bind("b,backspace", "previous", "rules.previous", show=True),
         bind("c", "copy", "rules.copy"),
@@ -104,7 +104,7 @@ class RulesScreen(SpeakingScreen):
 
     def on_mount(self) -> None:
         self.speak()
-        self.query_one(RuleTree).focus()
+        self.set_focus(self.query_one(RuleTree))
 
     def speak(self) -> None:
         """Say everything again in the language of the moment."""
@@ -180,7 +180,7 @@ class RulesScreen(SpeakingScreen):
     def on_input_submitted(self) -> None:
         """Enter goes to the first rule found."""
         tree = self.query_one(RuleTree)
-        tree.focus()
+        self.set_focus(tree)
         found = [leaf for area in tree.root.children for leaf in area.children]
         if found and found[0].data:
             self.show(found[0].data)
@@ -192,12 +192,12 @@ class RulesScreen(SpeakingScreen):
     def on_tree_node_selected(self, event: Tree.NodeSelected[str]) -> None:
         if event.node.data:
             self.show(event.node.data)
-            self.query_one("#rule-page").focus()
+            self.set_focus(self.query_one("#rule-page"))
 
     @on(OptionList.OptionSelected, "#related")
     def _related_chosen(self, event: OptionList.OptionSelected) -> None:
         self.show(self._related[event.option_index].rule.id)
-        self.query_one("#rule-page").focus()
+        self.set_focus(self.query_one("#rule-page"))
 
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
         """A relation shows its rule (a pattern lists what fits); an address is copied: there may be no browser."""
@@ -210,7 +210,7 @@ class RulesScreen(SpeakingScreen):
             self.query_one(RuleSearch).value = name.partition("*")[0]
 
     def action_search(self) -> None:
-        self.query_one(RuleSearch).focus()
+        self.set_focus(self.query_one(RuleSearch))
 
     def action_paste(self) -> None:
         """Let the user try a line; the rule chosen there is shown."""
@@ -242,9 +242,9 @@ class RulesScreen(SpeakingScreen):
             self.minimize()
         elif search.value:
             search.value = ""
-            tree.focus()
+            self.set_focus(tree)
         elif not tree.has_focus:
-            tree.focus()
+            self.set_focus(tree)
         elif len(self.app.screen_stack) > 2:
             self.dismiss()
 

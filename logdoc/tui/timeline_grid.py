@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from logdoc.types.report import Diagnosis, Report, TimelineEntry
 
 MOST_CELLS_A_STEP = 6
+CASCADE_CELLS = 2
 TICK_CELLS = 9  # of a time label with the blank behind it
 _TIME_OF_DAY = re.compile(r"\d\d:\d\d:\d\d")
 
@@ -61,14 +62,16 @@ def grid(report: Report, width: int) -> Grid:
     entries = report.timeline
     first = _first_failure(report)
     moments = _moments(entries, first)
-    columns = _columns(max(moments, default=0) + 1, max(width, TICK_CELLS))
+    columns = _columns(
+        max(moments, default=0) + 1, max(width, TICK_CELLS), moments[first] if first is not None else None
+    )
     rows = _rows(report)
     explains = set(report.diagnoses[0].explains) if report.diagnoses else set()
     for number, (entry, moment) in enumerate(zip(entries, moments, strict=True)):
         caused = first is not None and number > first and entry.rule in explains
         rows[entry.rank].events.append(Event(columns[moment], entry, number == first, caused))
     ordered = tuple(rows[rank] for rank in sorted(rows, key=lambda rank: -1 if rank is None else rank))
-    used = columns[-1] + 1 if columns else 0
+    used = columns[-1] + 1 if entries else 0
     return Grid(ordered, used, _ticks(entries, [columns[moment] for moment in moments]), _stem(ordered))
 
 
@@ -96,12 +99,19 @@ def _moments(entries: Sequence[TimelineEntry], first: int | None) -> list[int]:
     return moments
 
 
-def _columns(steps: int, width: int) -> list[int]:
-    """The column of each step: evenly spread, several steps in one where there is no room."""
+def _columns(steps: int, width: int, first: int | None) -> list[int]:
+    """The column of each step: evenly spread; several steps in one where there is no room.
+
+    What follows the first failure's step stays CASCADE_CELLS away from it, so that the cascade can be drawn.
+    """
     each = min(MOST_CELLS_A_STEP, (width - 1) // steps)
     if each >= 1:
         return [step * each for step in range(steps)]
-    return [step * (width - 1) // (steps - 1) for step in range(steps)]
+    room = max(1, width - 1 - CASCADE_CELLS)
+    return [
+        step * room // (steps - 1) + (CASCADE_CELLS if first is not None and step > first else 0)
+        for step in range(steps)
+    ]
 
 
 def _rows(report: Report) -> dict[int | None, Row]:

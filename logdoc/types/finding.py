@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from logdoc.types.record import Record
 from logdoc.types.report import ProbeOutcome, ScoreTerm, Status
-from logdoc.types.rule import FactValue, Rule, Signature
+from logdoc.types.rule import FactValue, Rule, Signature, Strength
 
 
 @dataclass(slots=True)
@@ -54,6 +54,7 @@ class ProbeResult:
     command: str
     host: str
     same_host: bool | None
+    strength: Strength = "weak"
     seconds: float = 0.0
     error: str | None = None
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import platform
+import zlib
 from collections.abc import Sequence
 from typing import Any, Protocol
+
+from logdoc.kept import keep, kept
 
 
 class LiteralScanner(Protocol):
@@ -21,12 +26,9 @@ class HyperscanScanner:
     name = "hyperscan"
 
     def __init__(self, literals: Sequence[bytes]) -> None:
+        self._database = hyperscan_database(literals, [0] * len(literals))
         import hyperscan
 
-        self._database: Any = hyperscan.Database()
-        self._database.compile(
-            expressions=list(literals), ids=list(range(len(literals))), flags=[0] * len(literals), literal=True
-        )
         self._scratch: Any = hyperscan.Scratch(self._database)
 
     def ends(self, buffer: bytes) -> list[tuple[int, int]]:
@@ -70,3 +72,26 @@ def best_scanner(literals: Sequence[bytes]) -> LiteralScanner:
 def _finds_all(scanner: LiteralScanner, literals: Sequence[bytes]) -> bool:
     found = {number for number, _ in scanner.ends(b"\x00".join(literals))}
     return found >= set(range(len(literals)))
+
+
+def hyperscan_database(literals: Sequence[bytes], flags: Sequence[int]) -> Any:
+    """The compiled literals. Compiling thousands takes longer than a small log, so it is kept, for this CPU only.
+
+    Vectorscan checks version, platform and checksum of what it loads, and says InvalidError of any other.
+    """
+    import hyperscan
+
+    text = b"\n".join(b"%d %s" % pair for pair in zip(flags, literals, strict=True))
+    name = f"literals-{zlib.crc32(text):08x}"
+    version: str = getattr(hyperscan, "__version__", "")
+    key = json.dumps([version, platform.machine(), len(literals), zlib.adler32(text)])
+    content = kept(name, key)
+    if content is not None:
+        try:
+            return hyperscan.loadb(content, hyperscan.HS_MODE_BLOCK)
+        except hyperscan.error:
+            content = None
+    database = hyperscan.Database()
+    database.compile(expressions=list(literals), ids=list(range(len(literals))), flags=list(flags), literal=True)
+    keep(name, key, hyperscan.dumpb(database))
+    return database

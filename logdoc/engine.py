@@ -217,6 +217,8 @@ class Engine:
         return found
 
     def _lint(self, reading: _Reading, facts: FactSet, options: Options) -> tuple[EnvironmentProblem, ...]:
+        if not reading.settings:
+            return ()
         versions = {
             name: str(value)
             for name, fact in (("nccl", "nccl.version"), ("torch", "torch.version"))
@@ -343,6 +345,7 @@ def _first_abnormal(reading: _Reading, found: Sequence[Hypothesis]) -> Match | N
         and not match.record.is_caught
         and (shapes[match.name].sure or match.record.level not in QUIET_LEVELS)
         and (not shapes[match.name].only_at_end or match.line > ends[match.record.source])
+        and not shapes[match.name].not_in.intersection(match.record.dialects)
     ]
     return min(
         unknown,

@@ -64,10 +64,10 @@ def kept_document(path: str, parse: Callable[[str], Any]) -> Any:
     return value
 
 
-def build_document(path: str, parse: Callable[[str], Any]) -> None:
-    """Write the parsed form of a data file beside it, where `kept_document` looks first."""
+def build_document(path: str, parse: Callable[[str], Any], to: str | None = None) -> None:
+    """Write the parsed form of a data file beside it, where `kept_document` looks first, or to another place."""
     content = json.dumps(_parsed(path, parse)).encode()
-    keep_at(path + BUILT_SUFFIX, _built_key(path, os.stat(path).st_size), content)
+    keep_at(to or path + BUILT_SUFFIX, _built_key(path, os.stat(path).st_size), content)
 
 
 def _parsed(path: str, parse: Callable[[str], Any]) -> Any:

@@ -152,7 +152,7 @@ def test_any_text_anywhere(text: str) -> None:
 
 def test_evidence_is_dropped_before_any_fix() -> None:
     lines = tuple(evidence(f"evidence {number} " + "x" * 470, number) for number in range(5))
-    few = [fix(f"Fix {number}", commands=(f"run-{number} " + "y" * 300,)) for number in range(12)]
+    few = [fix(f"Fix {number}", commands=(f"run-{number} " + "y" * 500,)) for number in range(12)]
     message = checked(render_slack(report(diagnoses=(diagnosis(evidence=lines, fixes=tuple(few)),))))
     said = json.dumps(message)
     assert all(f"run-{number} " in said for number in range(12))

@@ -89,18 +89,17 @@ def test_interrupted_without_a_failure_it_says_so_by_its_exit_code(number: int, 
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"step 1\n")
-        wait_until_handled(process.pid, number)
+        wait_until_handled(process.pid)
         process.send_signal(number)
         out, _ = process.communicate(timeout=SECONDS)
         assert process.returncode == code
         assert "✓" in out.decode()
 
 
-def wait_until_handled(pid: int, number: int) -> None:
-    """Until the process has a handler for the signal that is not Python's own (which every Python has for SIGINT)."""
+def wait_until_handled(pid: int) -> None:
+    """Until the process catches SIGTERM, which no Python does by itself."""
     end = time.monotonic() + SECONDS
     wanted = 1 << (signal.SIGTERM - 1)
-    del number
     while time.monotonic() < end:
         caught = next(
             line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigCgt")

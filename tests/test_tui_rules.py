@@ -11,7 +11,7 @@ from textual.widgets import Markdown, OptionList, Static, TextArea, Tree
 from logdoc.engine import Engine
 from logdoc.rulebase import RuleSet
 from logdoc.rulebase.search import rules_with
-from logdoc.tui.rules_screen import RulesScreen, linked, related
+from logdoc.tui.rules_screen import RuleSearch, RulesScreen, linked, related
 from logdoc.tui.try_screen import TryScreen
 from tests.tuikit import app_of, press, settled, small_rules
 
@@ -53,7 +53,8 @@ async def test_search_as_you_type(tmp_path: Path) -> None:
         assert browser(pilot).shown == "process.test-exit"
         await press(pilot, "escape")
         assert len(listed(pilot)) == 2
-        await press(pilot, "slash", *"zzz")
+        await press(pilot, "slash", *"z", "slash", *"l")
+        assert browser(pilot).query_one(RuleSearch).value == "z/l"
         assert listed(pilot) == []
 
 

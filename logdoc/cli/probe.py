@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -18,7 +19,7 @@ from logdoc.cli.common import (
 from logdoc.conditions import compare
 from logdoc.probes.base import PROBES, FactSheet, passive_ids, run_collector, script_text, sheet_json
 from logdoc.types.errors import InputError
-from logdoc.types.rule import Condition, FactValue, Rule
+from logdoc.types.rule import Condition, Rule
 
 BUDGET_SECONDS = 5.0
 ALL_SECONDS = 30.0
@@ -106,8 +107,8 @@ def _exit(sheets: Sequence[FactSheet], expect: str | None) -> int:
     if found is None:
         raise InputError(f"--expect {expect}: say FACT=VALUE, FACT>VALUE or FACT<VALUE")
     name, sign, text = found.groups()
-    wanted: FactValue = {"true": True, "false": False}.get(text.lower(), text)
-    condition = Condition(fact=name, **{_COMPARISONS[sign]: wanted})
+    comparison: dict[str, Any] = {_COMPARISONS[sign]: {"true": True, "false": False}.get(text.lower(), text)}
+    condition = Condition(fact=name, **comparison)
     met = any(compare(condition, sheet.value) is True for sheet in sheets)
     return EXIT_HEALTHY if met else EXIT_FAILURE_FOUND
 

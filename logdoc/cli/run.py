@@ -20,12 +20,12 @@ from logdoc.runner.pump import write_all
 from logdoc.runner.run import Plan, run
 from logdoc.runner.stall import Stall
 from logdoc.runner.verdict import Question, rank_hints
+from logdoc.types.errors import InputError
 from logdoc.types.quantity import duration_in_seconds, size_in_bytes
 from logdoc.types.report import Report
 
 MOST_WIDTH = 120
 OUTPUT_NAME = "<output>"
-FORMATS = ("text", "json", "jsonl")
 
 
 def size_option(context: click.Context, option: click.Parameter, value: str) -> int:
@@ -42,6 +42,18 @@ def duration_option(context: click.Context, option: click.Parameter, value: str)
     if seconds is None or seconds < 0:
         raise click.BadParameter(f"{value!r} is no duration; say 10m, 90s or off")
     return seconds or None
+
+
+def format_option(context: click.Context, option: click.Parameter, value: str) -> str:
+    """A name of logdoc.render.FORMATS, which is asked only for what is not the default: the command starts sooner."""
+    if value == "text":
+        return value
+    from logdoc.render import format_of
+
+    try:
+        return format_of(value).name
+    except InputError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command(
@@ -64,7 +76,8 @@ Examples:
 @click.option("--no-env", is_flag=True, help="Set no helpful variables for the command.")
 @click.option("--sample-memory", is_flag=True, help="Note the highest GPU memory use while it runs (nvidia-smi).")
 @click.option("--always", is_flag=True, help="Look for failures also when it exits with 0.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="What the report looks like.")
+@click.option("--format", "form", default="text", callback=format_option, help="What the report looks like.")
+@click.option("--redact/--no-redact", "redacted", default=None, help="Hide secrets and names, as explain does.")
 @click.option("--report", "report_file", metavar="FILE", help="Where the report goes [default: stderr]; % as --log.")
 @click.option("--termination", metavar="FILE", help="Also write a Kubernetes termination message there.")
 @click.option("--also", multiple=True, metavar="PATH", help="Further logs to explain with it, such as --log-dir's.")
@@ -78,6 +91,7 @@ Examples:
 def run_command(
     command: tuple[str, ...],
     form: str,
+    redacted: bool | None,
     report_file: str | None,
     termination: str | None,
     long: bool,
@@ -88,9 +102,11 @@ def run_command(
     Exits as the command does (128 + N for signal N; 127 not found, 126 not executable). Terminal, signals and stdin
     are passed on. The report comes on stderr after a failure. A command that falls silent is told of, never killed.
     """
+    if redacted and form == "jsonl":
+        raise click.UsageError("--redact hides nothing in the events of --format jsonl; leave one out")
     plan = _plan(command, options)
     language = plan.question.language
-    surface = _Surface(form, long, _placed(report_file), _placed(termination))
+    surface = _Surface(form, redacted, long, _placed(report_file), _placed(termination))
     try:
         ending = run(plan, to_stderr, lambda stall: surface.stall(stall, language), surface.show)
     except StartError as error:
@@ -142,6 +158,7 @@ class _Surface:
     """Where the report goes and what it looks like. A file that cannot be written is told of; stderr stands in."""
 
     form: str
+    redacted: bool | None
     long: bool
     report_file: str | None
     termination: str | None
@@ -150,9 +167,9 @@ class _Surface:
     def show(self, report: Report) -> None:
         """The report, the headline beside a report in a file, and the termination message."""
         if self.termination is not None:
-            from logdoc.render.termination import render_termination
+            from logdoc.render import rendered
 
-            self.terminate(render_termination(report))
+            self.terminate(rendered(report, "termination", self.redacted))
         self._give(self._rendered(report))
         if self.report_file is not None:
             to_stderr(f"logdoc: {report.headline} ({self.report_file})\n")
@@ -177,19 +194,14 @@ class _Surface:
         self._begun = True
 
     def _rendered(self, report: Report) -> str:
-        if self.form == "text":
-            from logdoc.render import TextOptions, render_text
+        from logdoc.render import TextOptions, render_text, rendered, shown
 
-            width = min(shutil.get_terminal_size((100, 24)).columns, MOST_WIDTH)
-            color = self.report_file is None and _stderr_wants_color()
-            return render_text(report, TextOptions(width=width, long=self.long, color=color))
-        if self.form == "jsonl":
-            from logdoc.render.jsonl import render_jsonl
-
-            return render_jsonl(report)
-        from logdoc.render import render_json
-
-        return render_json(report) + "\n"
+        if self.form != "text":
+            return rendered(report, self.form, self.redacted)
+        width = min(shutil.get_terminal_size((100, 24)).columns, MOST_WIDTH)
+        color = self.report_file is None and _stderr_wants_color()
+        shape = TextOptions(width=width, long=self.long, color=color)
+        return render_text(shown(report, self.form, self.redacted), shape)
 
 
 def _stderr_wants_color() -> bool:

@@ -27,7 +27,7 @@ K8S = Dialect(
         # Determined: `fa88a9df [rank=1] || message`
         re.compile(r"[0-9a-f]{8} \[rank=(?P<rank>\d+)\] \|\| ?"),
         # Markdown's mark of a quotation (not Python's prompt, not pytest's mark of the failing line)
-        re.compile(r"(?:> ){1,4}(?=\[?[\w(/]| {2}File )"),
+        re.compile(r"(?:> ){1,4}(?=[\[({'/\w]| {1,2}\S)"),
     ),
     outer=True,
 )

@@ -21,7 +21,7 @@ OPENING_OF_LARGE = 1 << 20  # of all plain files together …
 OPENING_OF_STREAM = 64 << 10  # … and of each compressed one
 HEADS, TAILS = 1 << 20, 4 << 20  # read in any case: of all sources together …
 HEAD, TAIL = 4 << 10, 64 << 10  # … and of one at most
-BYTES_PER_TRIGGER = 512 << 10  # windows read for one trigger; later ones tell the same
+BYTES_PER_TRIGGER = 256 << 10  # windows read for one trigger; later ones tell the same
 
 Window = tuple[int, Iterable[bytes]]
 

@@ -24,7 +24,8 @@ LOOKED_BACK = 60  # characters before four numbers that may say they are a versi
 
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
 _CLOUD_HOST = re.compile(r"ip(?:-\d{1,3}){4}")
-_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]{0,20})://$")
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]{0,20})://(?:[^\s/@]{1,80}@)?$")
+_LONGEST_BEFORE_HOST = 110  # characters of a URL before its host
 _PORT = re.compile(r":\d{2,5}(?!\d)")
 _ADDRESS_ENDING = re.compile(r":\d|/\d|<\d|\]")
 _VERSION_ENDING = re.compile(
@@ -37,7 +38,9 @@ def is_machine(found: re.Match[str]) -> bool:
     token, text = found[0], found.string
     if _CLOUD_HOST.fullmatch(token):
         return True
-    scheme = _SCHEME.search(text, max(0, found.start() - 24), found.start())
+    in_url = text[found.start() - 1 : found.start()] in ("/", "@")
+    start = max(0, found.start() - _LONGEST_BEFORE_HOST)
+    scheme = _SCHEME.search(text, start, found.start()) if in_url else None
     if scheme is not None and scheme[1].lower() not in _listed("no_host_schemes"):
         if "." not in token:
             return not is_common(token) and not token.isdigit()

@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import logdoc
 from logdoc.kept import keep, keep_at, kept, kept_at
 from logdoc.rulebase.index import build_index
 from logdoc.rulebase.observations import observations
@@ -72,13 +71,13 @@ def _built_path() -> str:
 def _built_key(root: Path) -> str:
     """The built set counts as long as its files have their sizes: an installer gives them other times."""
     sizes = [[name.removeprefix(str(root)), size] for name, size, _ in _files(str(root))]
-    return json.dumps([logdoc.__version__, *sizes])
+    return json.dumps(sizes)
 
 
 def _key(roots: Sequence[Path]) -> str:
     own = [status for folder in _own_folders() for status in _files(folder, (".py", ".yaml"))]
     files = [list(_files(str(root))) for root in roots]
-    return json.dumps([logdoc.__version__, sys.version_info[:3], own, files])
+    return json.dumps([sys.version_info[:3], own, files])
 
 
 def _own_folders() -> list[str]:

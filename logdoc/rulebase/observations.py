@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import logdoc
 from logdoc.kept import kept_document
 from logdoc.types.rule import Examples, FactType, Kind, Rule, Signature, Text
 
@@ -29,11 +28,13 @@ class Milestone:
 
 @dataclass(frozen=True, slots=True)
 class AbnormalShape:
-    """How a failure looks that no rule knows. `sure`: hardly ever printed by a job that goes on."""
+    """How a failure looks that no rule knows. `sure`: hardly ever printed by a job that goes on; `not_in`: dialects
+    whose healthy lines look so too."""
 
     order: int
     sure: bool
     only_at_end: bool
+    not_in: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Observations:
 def observations() -> Observations:
     """Read logdoc/data/observations.yaml, once."""
     data = kept_document(
-        os.path.join(os.path.dirname(logdoc.__file__), "data", "observations.yaml"), parse_observations
+        os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "observations.yaml"), parse_observations
     )
     facts = _plain(data["facts"])
     milestones = {stone["id"]: Signature(regex=stone["regex"], role="context") for stone in data["milestones"]}
@@ -77,7 +78,9 @@ def observations() -> Observations:
             for order, stone in enumerate(data["milestones"])
         },
         abnormal={
-            name: AbnormalShape(order, shape.get("sure", False), shape.get("only_at_end", False))
+            name: AbnormalShape(
+                order, shape.get("sure", False), shape.get("only_at_end", False), frozenset(shape.get("not_in", ()))
+            )
             for order, (name, shape) in enumerate(zip(abnormal, data["abnormal"], strict=True))
         },
     )

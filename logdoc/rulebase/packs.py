@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import logdoc
 from logdoc.kept import keep, kept
 from logdoc.types.errors import InputError
 
@@ -23,7 +22,7 @@ def builtin_root() -> Path:
     checkout = Path(__file__).resolve().parents[2] / "rules"
     if (checkout.parent / "pyproject.toml").is_file() and checkout.is_dir():
         return checkout
-    return Path(logdoc.__file__).parent / "_rules"
+    return Path(__file__).resolve().parents[1] / "_rules"
 
 
 def user_root() -> Path:

@@ -11,7 +11,7 @@ from logdoc.scanner.triggers import BENIGN_STRIDE, TriggerScanner
 
 LINES_BEFORE, LINES_AFTER = 80, 40  # with 64 ranks in one log, a traceback's lines lie far apart
 BYTES_BEFORE, BYTES_AFTER = 24 << 10, 16 << 10  # a margin is no more than this, whatever its lines
-MOST_WINDOWS = 100  # of one trigger in one range; the matcher keeps no more of a signature and printer either
+MOST_WINDOWS = 50  # of one trigger in one range; later ones tell the same
 MOST_HITS = 2000  # of one trigger in one range: from there on it is only known to occur
 LEAST_CUT = 64  # so many hits are let pass in any case: a failure comes in bursts
 
@@ -108,7 +108,7 @@ class WindowScan:
         before = len(self._recent)
         text = self._recent + block if before else block
         places = [_Place(before + start, before + end) for start, end in wanted]
-        places += [_with_margins(text, before + hit, number) for hit, number in hits]
+        places += _with_margins(text, [(before + hit, number) for hit, number in hits])
         if self._owed:
             places.append(_Place(before, *_lines_on(text, before, self._owed)))
         line, at, self._owed = self._line, 0, 0
@@ -147,9 +147,15 @@ def _merged(places: list[_Place]) -> list[_Place]:
     return merged
 
 
-def _with_margins(text: bytes, hit: int, number: int) -> _Place:
-    start = _lines_back(text, _line_start(text, hit))
-    return _Place(start, *_lines_on(text, _line_end(text, hit), LINES_AFTER), (number,))
+def _with_margins(text: bytes, hits: Sequence[tuple[int, int]]) -> Iterator[_Place]:
+    """Each hit, in order of the text, with the lines before and behind it."""
+    reached = 0
+    for hit, number in hits:
+        first = _line_start(text, hit)
+        start = _lines_back(text, first) if first >= reached else first  # what lies before is read already
+        end, owed = _lines_on(text, _line_end(text, hit), LINES_AFTER)
+        reached = max(reached, end)
+        yield _Place(start, end, owed, (number,))
 
 
 def _line_start(text: bytes, place: int) -> int:

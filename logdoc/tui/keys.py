@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.dom import DOMNode
 from textual.screen import Screen
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
 from logdoc.tui.phrases import Voice, phrases
 
@@ -63,6 +63,10 @@ class SpeakingScreen(Screen[None]):
             spoken[key] = active._replace(binding=binding, tooltip=binding.tooltip)
         return spoken
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, the key that starts a search is text."""
+        return not (action in ("ask", "search") and isinstance(self.focused, Input))
+
     def speak(self) -> None:
         """Say everything again; called when the language has changed."""
         self.refresh_bindings()
@@ -72,8 +76,8 @@ class SpeakingScreen(Screen[None]):
         return ()
 
     def key_groups(self) -> Iterator[KeyGroup]:
-        """Every key of ours that works here, by place: this screen, its parts that take the focus, everywhere."""
-        parts = {type(widget): widget for widget in reversed(self.query("*")) if widget.can_focus}
+        """Every key of ours that works here, by place: this screen, its parts, everywhere."""
+        parts = {type(widget): widget for widget in reversed(self.query("*"))}
         for node in (self, *reversed(parts.values()), self.app):
             place = "everywhere" if node is self.app else type(node).__name__
             bindings = self._bindings_of(node)

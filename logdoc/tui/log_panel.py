@@ -35,21 +35,17 @@ class Place:
 
 
 class LogPrompt(Input):
-    """The line in which a search or a line number is typed; `Left` says that it was left by escape."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [bind("escape", "leave", "prompt.leave")]
-
-    class Left(Message):
-        """Escape was pressed."""
-
-    def action_leave(self) -> None:
-        self.post_message(self.Left())
+    """The line in which a search or a line number is typed."""
 
 
 class LogPanel(Vertical):
     """One log at a time, with everything that moves about in it."""
 
     ALLOW_MAXIMIZE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bind("enter", "keep", "prompt.keep", priority=True),
+        bind("escape", "leave", "prompt.leave", priority=True),
+    ]
 
     @dataclass
     class Grown(Message):
@@ -198,15 +194,21 @@ class LogPanel(Vertical):
             self.pane.look_for(event.value)
             self._find(self._start)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The prompt's own keys work only while it is there."""
+        return self.prompt.display if action in ("keep", "leave") else True
+
+    def action_keep(self) -> None:
+        """Leave the prompt with what was typed: the search stays, the line is gone to."""
         if self._asks == "line":
-            if not event.value.strip().isdecimal():
+            if not self.prompt.value.strip().isdecimal():
                 self._tell(self._voice.say("log.no_number"))
                 return
-            self.pane.go_to(int(event.value))
+            self.pane.go_to(int(self.prompt.value))
         self._close_prompt()
 
-    def on_log_prompt_left(self) -> None:
+    def action_leave(self) -> None:
+        """Leave the prompt as if nothing had been typed."""
         self.stop_search()
         self._close_prompt()
         self.pane.go_to(self._start)

@@ -156,3 +156,17 @@ def test_a_caught_exception_belongs_to_the_warning_that_logs_it_and_an_uncaught_
     assert [record.is_caught for record in caught] == [True]
     crash = records(f"2026-11-30 10:05:43,151 INFO trainer: step 5 loss 2.0\n{trace}")
     assert [record.is_caught for record in crash] == [False, False]
+
+
+def test_a_json_line_unfolds_to_its_message_and_its_exception() -> None:
+    line = '{"message": "worker died", "level": "error", "exc_info": "Traceback (most recent call last):\\n  File \\"a.py\\"\\nValueError: bad"}\n'
+    found = records(f"first\n{line}")[-1]
+    assert found.body.splitlines() == [
+        "worker died",
+        "Traceback (most recent call last):",
+        '  File "a.py"',
+        "ValueError: bad",
+    ]
+    assert found.line_of(found.body.index("ValueError")) == 2
+    assert found.level == "ERROR"
+    assert records('{"msg": "back-off", "reason": "OOMKilled"}\n')[0].body == "back-off\nOOMKilled"

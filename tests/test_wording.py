@@ -42,3 +42,17 @@ def test_wrapping_counts_cells_and_loses_nothing(text: str) -> None:
     lines = list(wrapped(text, 40, "  "))
     assert all(cell_len(line) <= 40 for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("captured", "typed"),
+    [
+        ("eth0", "ip link show eth0"),
+        ("/data/a-b_1.tar", "ip link show /data/a-b_1.tar"),
+        ("$(touch pwned)", "ip link show '$(touch pwned)'"),
+        ("x; rm -rf ~", "ip link show 'x; rm -rf ~'"),
+        ("a\nb", "ip link show 'a b'"),
+    ],
+)
+def test_a_hostile_log_cannot_shape_a_command(captured: str, typed: str) -> None:
+    assert fill_command("ip link show {name}", {"name": captured}) == typed

@@ -16,6 +16,19 @@ _FIELD_KEYS = {
     "pid": ("pid", "process", "processId", "_PID"),
     "component": ("logger", "name", "module", "component"),
 }
+# What structured loggers keep beside the message, and where the failure often is.
+_MORE_KEYS = (
+    "error",
+    "err",
+    "exception",
+    "exc_info",
+    "exc_text",
+    "stack",
+    "stack_trace",
+    "stacktrace",
+    "traceback",
+    "reason",
+)
 _LONGEST = 1 << 20
 
 
@@ -39,7 +52,10 @@ def _read(text: str) -> Peeled | None:
         found = next((value[key] for key in keys if isinstance(value.get(key), str | int | float)), None)
         if found is not None and not isinstance(found, bool):
             fields[name] = str(found)
-    return Peeled(fields, message.rstrip("\n"))
+    more = [
+        text for key in _MORE_KEYS if isinstance(text := value.get(key), str) and text.strip() and text not in message
+    ]
+    return Peeled(fields, "\n".join([message.rstrip("\n"), *more]))
 
 
 JSONLOG = Dialect("json", frozenset("{"), outer=True, extract=_read)

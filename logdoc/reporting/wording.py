@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
@@ -14,6 +15,7 @@ from logdoc.types.quantity import size_in_bytes
 from logdoc.types.rule import FactValue, Text
 
 PLACEHOLDER = re.compile(r"\{(?P<name>[a-z_][\w.-]*)(?::(?P<filter>[a-z_]+))?(?:\|(?P<default>[^{}]*))?\}")
+_PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[A-Z{“\"(])|(?<=[。！？；])\s*")
 
 
@@ -56,8 +58,18 @@ def fill(template: str, values: Mapping[str, FactValue]) -> str:
 
 
 def fill_command(template: str, values: Mapping[str, FactValue]) -> str:
-    """A command with its placeholders filled; unknown ones stay visible as `<name>` for the user to set."""
-    return PLACEHOLDER.sub(lambda found: _value(found, values) or f"<{found['name']}>", template)
+    """A command with its placeholders filled; unknown ones stay visible as `<name>` for the user to set.
+
+    What a log says may be hostile: a captured text that a shell would not read as one plain word is quoted.
+    """
+
+    def filled(found: re.Match[str]) -> str:
+        value = values.get(found["name"])
+        if isinstance(value, str) and found["filter"] is None and not _PLAIN_WORD.fullmatch(value):
+            return shlex.quote(" ".join(value.split()))
+        return _value(found, values) or f"<{found['name']}>"
+
+    return PLACEHOLDER.sub(filled, template)
 
 
 def in_language(text: Text, language: str, values: Mapping[str, FactValue]) -> str:

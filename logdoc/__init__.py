@@ -89,8 +89,7 @@ def explain(
     found = _discovered(logs)
     ready = engine or load_engine(rules)
     sheets = _fact_sheets(facts)
-    prober = None if sheets else _prober(probes, python)
-    options = Options(language=language, sheets=sheets, prober=prober, warnings=found.warnings)
+    options = Options(language=language, sheets=sheets, prober=_prober(probes, python), warnings=found.warnings)
     return ready.explain(found.sources, options)
 
 

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+# What a logdoc that is killed leaves behind goes with the tests.
+TEMPORARY = tempfile.TemporaryDirectory(prefix="runnerkit-", ignore_cleanup_errors=True)
 LOGDOC = (sys.executable, "-m", "logdoc")
 RUN = (*LOGDOC, "run", "--no-probes", "--no-env")
 SECONDS = 60.0
@@ -25,7 +28,7 @@ def environment(**changes: str) -> dict[str, str]:
     """The environment of a shell, without what a launcher or the test runner put there."""
     dropped = ("RANK", "LOCAL_RANK", "NO_COLOR", "FORCE_COLOR", "NCCL_DEBUG", "TORCH_NCCL_DUMP_ON_TIMEOUT")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    return {**kept, "LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT), **changes}
+    return {**kept, "LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT), "TMPDIR": TEMPORARY.name, **changes}
 
 
 def python(code: str) -> tuple[str, ...]:

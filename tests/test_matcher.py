@@ -113,3 +113,12 @@ def test_a_storm_is_counted_not_kept(tmp_path: Path) -> None:
     kept = sum(len(matcher.find(batch)) for batch in read("log", [b"drowned again\n" * 5000], ReadState()))
     assert kept + matcher.dropped["a.b", "seen"] == 5000
     assert kept <= 200
+
+
+@pytest.mark.parametrize(
+    "line", ["    raise ValueError('drowned')", "  assert ok, 'drowned'", "logger.error('drowned')"]
+)
+def test_source_code_that_a_traceback_echoes_is_no_evidence(tmp_path: Path, line: str) -> None:
+    rules = rules_of(tmp_path, a__b="match: {seen: {regex: 'drowned'}}")
+    assert find(rules, f"{line}\n") == []
+    assert len(find(rules, "it drowned\n")) == 1

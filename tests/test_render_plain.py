@@ -156,7 +156,7 @@ def test_formats_for_others_are_redacted_by_default() -> None:
         format_of("pdf")
 
 
-@pytest.mark.parametrize("form", ["markdown", "slack", "teams", "html", "termination"])
+@pytest.mark.parametrize("form", ["text", "markdown", "slack", "teams", "html", "termination"])
 def test_no_unseen_character_of_a_log_reaches_a_reader(form: str) -> None:
     text = rendered(hostile(diagnoses=20, world=64), form, redacted=False)
     allowed = {"\n", "\u200b"} if form == "slack" else {"\n"}

@@ -90,7 +90,7 @@ def checked(payload: str) -> dict[str, Any]:
     """The message, if Slack would take it."""
     message: dict[str, Any] = json.loads(payload)
     MESSAGE.validate(message)
-    assert length(payload) <= MOST_CHARACTERS
+    assert length(payload) <= MOST_CHARACTERS == 12_000
     assert len(message["blocks"]) <= MOST_BLOCKS
     for text in texts(message):
         assert length(text) <= 3000

@@ -95,7 +95,7 @@ def checked(payload: str) -> list[dict[str, Any]]:
     """The card's body, if Teams would take the message."""
     message = json.loads(payload)
     MESSAGE.validate(message)
-    assert len(payload.encode()) <= MOST_BYTES
+    assert len(payload.encode()) <= MOST_BYTES <= 20_480
     body: list[dict[str, Any]] = message["attachments"][0]["content"]["body"]
     return body
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,11 +28,13 @@ OTHER = b'[rank0]: Traceback (most recent call last):\n[rank0]:   File "t.py", l
 
 
 @contextmanager
-def followed(*arguments: str, **streams: int) -> Iterator[subprocess.Popen[bytes]]:
+def followed(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """`logdoc explain --follow`, ended for sure."""
     process = subprocess.Popen(
         [*LOGDOC, "explain", "--follow", "--no-probes", *arguments],
-        **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env=environment(),
         bufsize=0,
     )
@@ -245,8 +248,8 @@ class FakeFeed(Feed):
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What the clock shows next: each explanation takes as long as the test says."""
     times: list[float] = []
-    monkeypatch.setattr(following.time, "monotonic", lambda: times.pop(0))
-    monkeypatch.setattr(following.sys, "setswitchinterval", lambda seconds: None)
+    monkeypatch.setattr(following, "time", SimpleNamespace(monotonic=lambda: times.pop(0)))
+    monkeypatch.setattr(following, "sys", SimpleNamespace(setswitchinterval=lambda seconds: None))
     return times
 
 

@@ -116,6 +116,22 @@ def test_nothing_is_left_behind() -> None:
     ring.write([b"late\n"])  # a thread that still passes output on
 
 
+def test_what_a_killed_logdoc_left_is_removed_a_day_later_unless_it_is_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("logdoc-run-old", "logdoc-run-new", "other-old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "head").write_text("x\n")
+    with closing(Ring(LEAST_BYTES)) as in_use:
+        assert in_use.folder is not None
+        for old in (tmp_path / "logdoc-run-old", tmp_path / "other-old", in_use.folder):
+            os.utime(old, (1000, 1000))
+        Ring(LEAST_BYTES).close()
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {"logdoc-run-new", "other-old", in_use.folder.name}
+
+
 def test_without_a_writable_folder_the_end_is_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**kwargs: object) -> None:
         raise FileNotFoundError("no usable temporary directory")

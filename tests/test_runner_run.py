@@ -116,7 +116,9 @@ def test_scripts_start_as_from_a_shell(tmp_path: Path) -> None:
     assert run(("bare",), env=environment(PATH=str(tmp_path))).stdout == b"bare\n"
 
 
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGRTMIN"])
+@pytest.mark.parametrize(
+    "number", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGRTMIN", "SIGWINCH"]
+)
 def test_signals_reach_the_command_once(number: str) -> None:
     code = f"""
 import os, signal
@@ -132,8 +134,7 @@ print(len(seen), os.getpgid(0) == os.getpid(), flush=True)
     with Job(python(code)) as job:
         job.line()
         job.send(getattr(signal, number))
-        out, err, code = job.end()
-    assert (out, err, code) == (b"1 True\n", b"", 0)
+        assert job.end() == (b"1 True\n", b"", 0)
 
 
 def test_a_signal_goes_to_the_whole_group_of_the_command() -> None:
@@ -286,3 +287,20 @@ def test_usage_errors_are_exit_code_2() -> None:
         assert b"Traceback" not in done.stderr
     missing = run(("true",), "--log", "/no/such/folder/x.log")
     assert (missing.returncode, missing.stderr.count(b"\n")) == (2, 1)
+
+
+def test_the_command_does_not_wait_for_the_engine() -> None:
+    code = "import sys, logdoc.cli.run; print([name for name in sys.modules if name in set(sys.argv[1:])])"
+    heavy = ("logdoc.engine", "logdoc.rulebase", "logdoc.matcher", "logdoc.render", "rich", "regex", "psutil", "torch")
+    done = subprocess.run([*python(code), *heavy], env=environment(), capture_output=True, timeout=60)
+    assert done.stdout == b"[]\n"
+
+
+def test_any_real_time_signal_is_passed_on() -> None:
+    code = (
+        "import signal; signal.signal(44, lambda *_: (print('got'), exit(0))); print('up', flush=True); signal.pause()"
+    )
+    with Job(python(code)) as job:
+        job.line()
+        job.send(44)
+        assert job.end() == (b"got\n", b"", 0)

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 from textual.command import CommandPalette
 from textual.pilot import Pilot
-from textual.widgets import OptionList, Static
+from textual.widgets import Static
 
 from logdoc.tui.case import Stopped, Watch
 from logdoc.tui.detail_tabs import DetailTabs, Rows
 from logdoc.tui.explain_screen import Hypotheses
+from logdoc.tui.folding import PickList, Prose
 from logdoc.tui.help_screen import HelpScreen, key_names
 from logdoc.tui.log_pane import LogPane
 from logdoc.tui.rules_screen import RulesScreen
-from logdoc.types.errors import InputError
+from logdoc.types.errors import InputError, RuleProblem, RulesError
 from logdoc.types.report import Report
 from tests.reportkit import healthy, hostile, unrecognised
 from tests.tuikit import LOG_NAME, OOM_LINE, OTHER_NAME, TEXTS, FixedCase, app_of, explained, press, report, settled
@@ -26,14 +27,14 @@ SIZE = (80, 24)
 
 
 def shown(pilot: Pilot[None], selector: str) -> str:
-    """The plain text of a Static."""
-    return str(pilot.app.screen.query_one(selector, Static).content)
+    """The plain text of a part of the screen, before it was folded."""
+    widget = pilot.app.screen.query_one(selector, Static)
+    return widget.said.plain if isinstance(widget, Prose) else str(widget.content)
 
 
 def rows(pilot: Pilot[None], selector: str) -> list[str]:
-    """The plain texts of a list."""
-    listed = pilot.app.screen.query_one(selector, OptionList)
-    return [str(option.prompt) for option in listed.options]
+    """The plain texts of a list, before they were folded."""
+    return [text.plain for text in pilot.app.screen.query_one(selector, PickList).texts]
 
 
 def log(pilot: Pilot[None]) -> LogPane:
@@ -366,6 +367,25 @@ async def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
         await settled(pilot)
         assert [note.message for note in pilot.app._notifications] == ["x.log: [/gone] no such file"]
         await press(pilot, "c", "y", "e", "p", "r")
+
+
+async def test_invalid_rules_end_the_ui_with_their_exit_code(tmp_path: Path) -> None:
+    class Invalid(FixedCase):
+        def report(self, language: str, watch: Watch) -> Report:
+            raise RulesError([RuleProblem("a.yaml", 1, 2, "no such key [/x]")])
+
+    app = app_of(Invalid(), tmp_path)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause(0.5)
+    assert app.return_code == 3
+
+
+async def test_a_click_moves_the_cursor(tmp_path: Path) -> None:
+    async with app_of(FixedCase(), tmp_path).run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        await pilot.click(LogPane, offset=(10, 2))
+        await settled(pilot)
+        assert log(pilot).cursor == 3
 
 
 async def test_leaving_stops_the_threads(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Markdown, OptionList, Static, TextArea, Tree
+from textual.widgets import Markdown, TextArea, Tree
 
 from logdoc.engine import Engine
 from logdoc.rulebase import RuleSet
 from logdoc.rulebase.search import rules_with
+from logdoc.tui.folding import PickList, Prose
 from logdoc.tui.rules_screen import RuleSearch, RulesScreen, linked, related
 from logdoc.tui.try_screen import TryScreen
 from tests.tuikit import app_of, press, settled, small_rules
@@ -62,7 +63,7 @@ async def test_relations_are_links_and_a_list_for_the_keyboard(tmp_path: Path) -
     async with app_of(None, tmp_path).run_test(size=SIZE) as pilot:
         await settled(pilot)
         assert "(rule:process.test-exit)" in page(pilot)
-        rows = [str(option.prompt) for option in browser(pilot).query_one("#related", OptionList).options]
+        rows = [str(option.prompt) for option in browser(pilot).query_one("#related", PickList).options]
         assert [row.partition(":")[0] for row in rows] == ["silences", "may cause"]
         await press(pilot, "tab", "tab", "down", "enter")
         assert browser(pilot).shown == "process.test-exit"
@@ -98,7 +99,7 @@ async def test_a_pasted_line_is_tried_and_leads_to_its_rule(tmp_path: Path) -> N
         pilot.app.screen.query_one(TextArea).text = "[rank1]: exitcode: 7 [/red]"
         await pilot.pause(0.5)
         await settled(pilot)
-        assert "Title of process.test-exit" in str(pilot.app.screen.query_one("#try-said", Static).content)
+        assert "Title of process.test-exit" in pilot.app.screen.query_one("#try-said", Prose).said.plain
         await press(pilot, "tab", "down", "enter")
         assert browser(pilot).shown == "process.test-exit"
 

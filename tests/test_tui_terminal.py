@@ -87,6 +87,16 @@ def test_in_a_real_terminal(terminal: Terminal, command: str) -> None:
 
 
 @needs_tmux
+def test_ctrl_c_ends_the_job_and_shows_what_it_had_said(terminal: Terminal) -> None:
+    terminal.start(f"trap : INT; (trap - INT; cat train.log; exec sleep 300) | {LOGDOC} tui - --rules rules")
+    terminal.until("Ctrl-C ends the job")
+    terminal.keys("C-c")
+    terminal.until(f"line {OOM_LINE} of 41")
+    terminal.keys("q")
+    assert "LEFT-0" in terminal.until("LEFT-")
+
+
+@needs_tmux
 def test_rules_browse_in_a_real_terminal(terminal: Terminal) -> None:
     terminal.start(f"{LOGDOC} rules browse --rules rules")
     terminal.until("Search ")

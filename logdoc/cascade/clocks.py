@@ -36,14 +36,14 @@ def _fill_years(records: Iterable[Record]) -> None:
     """Stamps without a year (glog, syslog) take the year of the job's other stamps; uptimes compare with nothing."""
     stamped = [record for record in records if record.near_time is not None]
     years = [year_of(record.near_time) for record in stamped if record.near_time and not is_yearless(record.near_time)]
-    dated = [year for year in years if year > 2000]
+    year = max((year for year in years if year > 2000), default=None)
     for record in stamped:
         if record.near_time is None:
             continue
         if is_uptime(record.near_time):
             record.near_time = None
-        elif dated and is_yearless(record.near_time):
-            record.near_time = with_year(record.near_time, max(dated))
+        elif year is not None and is_yearless(record.near_time):
+            record.near_time = with_year(record.near_time, year)
 
 
 def skews(milestones: Iterable[Match]) -> Mapping[Clock, float]:

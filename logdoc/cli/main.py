@@ -47,6 +47,8 @@ class _Front(click.Group):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:  # the shell asks for completions: nothing has been typed yet
+            return super().parse_args(ctx, args)
         if not args and not sys.stdin.isatty():
             args = ["explain", "-"]
         elif not args:

@@ -29,10 +29,11 @@ def mcp(allow: tuple[str, ...], rule_dirs: tuple[str, ...]) -> None:
             raise
         raise InputError("the MCP server needs an extra: pip install 'logdoc[mcp]'") from None
     from logdoc.engine import Engine
-    from logdoc.rulebase import load_rules, rule_roots
+    from logdoc.rulebase.cache import ready_rules
+    from logdoc.rulebase.packs import rule_roots
 
     roots = [Path(name) for name in allow or (".",)]
     missing = next((root for root in roots if not root.is_dir()), None)
     if missing is not None:
         raise InputError(f"--allow {missing}: no such folder")
-    build_server(Engine(load_rules(rule_roots(rule_dirs))), roots).run("stdio")
+    build_server(Engine(ready_rules(rule_roots(rule_dirs))), roots).run("stdio")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
 
 import click
@@ -60,9 +63,8 @@ def open_ui(
     engine = cache(lambda: Engine(load_rules(roots)))
     case = None
     if paths:
-        if "-" in paths:
-            click.echo("logdoc: reading standard input to its end", err=True)
-        found = discover(paths, sys.stdin.buffer)
+        with _interrupts_meant_for_the_job() if "-" in paths and not os.isatty(0) else nullcontext():
+            found = discover(paths, sys.stdin.buffer)
         sheets = tuple(sheet for name in fact_files for sheet in load_fact_sheets(name))
         case = LogCase(engine, found.sources, sheets, python, found.warnings)
     else:
@@ -74,9 +76,23 @@ def open_ui(
         sys.exit(app.return_code)
 
 
+@contextmanager
+def _interrupts_meant_for_the_job() -> Iterator[None]:
+    """Ctrl-C while a pipe is read ends the job at its other end; what it had said until then is shown."""
+    click.echo("logdoc: reading standard input to its end (Ctrl-C ends the job, not logdoc)", err=True)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _is_piped() -> bool:
     """Does something flow into stdin, rather than keys or nothing?"""
-    mode = os.fstat(sys.stdin.fileno()).st_mode
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:  # closed
+        return False
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 

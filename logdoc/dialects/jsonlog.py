@@ -52,9 +52,8 @@ def _read(text: str) -> Peeled | None:
         found = next((value[key] for key in keys if isinstance(value.get(key), str | int | float)), None)
         if found is not None and not isinstance(found, bool):
             fields[name] = str(found)
-    more = [
-        text for key in _MORE_KEYS if isinstance(text := value.get(key), str) and text.strip() and text not in message
-    ]
+    beside = [value[key] for key in _MORE_KEYS if isinstance(value.get(key), str)]
+    more = [text for text in beside if text.strip() and text not in message]
     return Peeled(fields, "\n".join([message.rstrip("\n"), *more]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -94,9 +95,13 @@ class Matcher:
         else:
             first, last = 0, min(len(record.body), RECORD_WINDOW)
         found = self._search(signature.regex, record.body, first, last, entry)
-        if found is None or any(
-            self._search(pattern, record.body, 0, min(len(record.body), RECORD_WINDOW), entry)
-            for pattern in signature.not_
+        if (
+            found is None
+            or (signature.scope == "line" and _is_echo(record.body, found.start()))
+            or any(
+                self._search(pattern, record.body, 0, min(len(record.body), RECORD_WINDOW), entry)
+                for pattern in signature.not_
+            )
         ):
             return None
         self._kept[printer] = self._kept.get(printer, 0) + 1
@@ -113,6 +118,14 @@ class Matcher:
 @cache
 def _compiled(pattern: str) -> Any:
     return regex.compile(pattern, regex.MULTILINE)
+
+
+_ECHO = re.compile(r"\s*(?:raise |assert |warnings\.warn\(|logg(?:er|ing)\.\w+\(|print\()")
+
+
+def _is_echo(body: str, at: int) -> bool:
+    """Whether a line is source code that raises or prints a message, as tracebacks echo it: it did not say it."""
+    return _ECHO.match(body, body.rfind("\n", 0, at) + 1) is not None
 
 
 def _buffer(records: Sequence[Record]) -> tuple[bytes, list[int]]:

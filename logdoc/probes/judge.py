@@ -52,7 +52,7 @@ def _result(one: Hypothesis, use: ProbeUse, sheet: FactSheet, facts: FactSet) ->
     if not given and failed is None:
         return None
     lookup = _lookup(one, sheet, facts)
-    outcome = _outcome(use, lookup)
+    outcome = _outcome(use, lookup) if given else "unknown"
     told = tuple(fact for fact in given if fact.id in _named(use))
     return ProbeResult(
         id=use.use,

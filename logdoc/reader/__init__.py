@@ -121,8 +121,13 @@ def _record(source: str, lines: list[Line], hints: Identity | None, attempt: int
         level=first.level,
         component=first.component,
         attempt=attempt,
-        line_numbers=tuple(line.number for line in lines) if len(lines) > 1 else (),
+        line_numbers=_line_numbers(lines) if len(lines) > 1 else (),
     )
+
+
+def _line_numbers(lines: list[Line]) -> tuple[int, ...]:
+    """The source line of each line of the body; a JSON line may have unfolded to several."""
+    return tuple(line.number for line in lines for _ in range(line.text.count("\n") + 1))
 
 
 def _who(first: Line, body: str, hints: Identity | None) -> Identity:

@@ -67,5 +67,6 @@ def _fix(fix: Fix, language: str) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """A text with its placeholders shown as `<name>`: outside a report there is nothing to fill them with."""
-    return PLACEHOLDER.sub(lambda found: f"<{found['name']}>", text)
+    """A text with its placeholders as code: outside a report there is nothing to fill them with, and bare `<name>`
+    would be taken for HTML."""
+    return PLACEHOLDER.sub(lambda found: f"`<{found['name']}>`", text)

@@ -9,6 +9,7 @@ from itertools import groupby
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from logdoc.render.plain import visible
 from logdoc.render.wrap import wrapped
 from logdoc.reporting.wording import phrase
 from logdoc.types.report import Diagnosis, Evidence, Report
@@ -62,7 +63,8 @@ def _at_most(rows: list[_Row], most: int, language: str) -> list[_Row]:
 
 
 def _printed(row: _Row, options: TextOptions) -> str:
-    text = row.text.translate(_ASCII) if options.ascii else row.text
+    text = visible(row.text)
+    text = text.translate(_ASCII) if options.ascii else text
     if not options.color or not row.style:
         return text + "\n"
     from rich.console import Console

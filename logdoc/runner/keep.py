@@ -1,12 +1,16 @@
-"""Keeps the beginning and the end of a command's output while it passes; never raises later, never holds it up."""
+"""Keeps the beginning and the end of a command's output while it passes, for a copy in memory; never raises later."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +22,8 @@ from logdoc.types.errors import InputError
 
 HEAD_BYTES = 1 * MIB  # versions, world size and settings are said once, at the start
 LEAST_BYTES = 64 * KIB
+FOLDER_PREFIX = "logdoc-run-"
+LEFT_BEHIND_SECONDS = 86_400.0
 IN_MEMORY_BYTES = 8 * MIB  # where no folder can be written to
 NEAREST_NEWLINE = 64 * KIB  # how far a cut is moved so that it falls between two lines
 # In a file that is written over, older text follows the newest; a reader after a SIGKILL must see where.
@@ -94,7 +100,8 @@ class Ring:
     """The first HEAD_BYTES, and of the rest at least the last half of `size` bytes, in a temporary folder.
 
     Two files are filled in turn; a file is written over in place, which spares the kernel freeing and finding pages,
-    unless a snapshot may still read it. The folder goes with `close`; after a SIGKILL it stays for whoever looks.
+    unless a snapshot may still read it. The folder goes with `close`; after a SIGKILL it stays for whoever looks, until
+    a later ring is closed that finds it a day old.
     """
 
     def __init__(self, size: int) -> None:
@@ -105,6 +112,7 @@ class Ring:
         if self._temporary is None:
             self._half = min(self._half, IN_MEMORY_BYTES // 2)
         self._head = self._file("head")
+        fcntl.flock(self._head.descriptor, fcntl.LOCK_EX)  # what tells a folder in use from one left behind
         self._parts = [self._file("tail.0"), self._file("tail.1")]
         self._dropped = 0
 
@@ -171,6 +179,7 @@ class Ring:
             self.fault = "closed"
         if self._temporary is not None:
             self._temporary.cleanup()
+            _remove_left_behind(Path(self._temporary.name).parent)
 
     def _file(self, name: str) -> _Part:
         if self.folder is None:
@@ -221,9 +230,20 @@ class LogFile:
 
 def _temporary_folder() -> tempfile.TemporaryDirectory[str] | None:
     try:
-        return tempfile.TemporaryDirectory(prefix="logdoc-run-", ignore_cleanup_errors=True)
+        return tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
     except OSError:
         return None
+
+
+def _remove_left_behind(place: Path) -> None:
+    """Folders of ours, in `place`, that are a day old and in nobody's use: their logdoc was killed hard."""
+    for folder in place.glob(f"{FOLDER_PREFIX}*"):
+        with suppress(OSError):
+            if folder.stat().st_uid != os.getuid() or time.time() - folder.stat().st_mtime < LEFT_BEHIND_SECONDS:
+                continue
+            with open(folder / "head", "rb") as head:
+                fcntl.flock(head, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _all_of(length: int, written: int) -> None:

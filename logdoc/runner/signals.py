@@ -19,14 +19,20 @@ _OURS = frozenset(
 Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 
-def caught_signals() -> list[signal.Signals]:
+def caught_signals() -> list[int]:
     """Every signal that is ours to notice. One that is ignored stays so, here and in the command (nohup, `&`)."""
-    numbers = [number for number in signal.valid_signals() if isinstance(number, signal.Signals)]
     return [
         number
-        for number in numbers
-        if number.name not in _OURS and (number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN)
+        for number in map(int, signal.valid_signals())
+        if _name(number) not in _OURS and (number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN)
     ]
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most of the real-time signals have none
+        return ""
 
 
 class SignalQueue:
@@ -37,7 +43,7 @@ class SignalQueue:
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
         self._old_descriptor = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        self._old: dict[signal.Signals, Handler] = {}
+        self._old: dict[int, Handler] = {}
         for number in caught_signals():
             self._old[number] = signal.signal(number, lambda number, frame: None)
         return self
@@ -59,9 +65,9 @@ class SignalQueue:
     def fileno(self) -> int:
         return self._read
 
-    def take(self) -> list[signal.Signals]:
+    def take(self) -> list[int]:
         """The signals that came since the last call, in order."""
         try:
-            return [signal.Signals(number) for number in os.read(self._read, 4096)]
+            return list(os.read(self._read, 4096))
         except BlockingIOError:
             return []

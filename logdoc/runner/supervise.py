@@ -38,7 +38,7 @@ class Ending:
     pid: int
     status: int
     began: float
-    asked: signal.Signals | None
+    asked: int | None
     reader_gone: bool
     dropped: int
     abandoned: bool
@@ -145,7 +145,7 @@ class _Supervisor:
         self, pid: int, pumps: Sequence[Pump], terminal: Terminal, signals: SignalQueue, observer: Observer
     ) -> None:
         self.status: int | None = None
-        self.asked: signal.Signals | None = None
+        self.asked: int | None = None
         self._pid = pid
         self._pumps = pumps
         self._terminal = terminal
@@ -213,7 +213,7 @@ class _Supervisor:
                 self._suspending = True
                 self._send(signal.SIGSTOP)
 
-    def _receive(self, number: signal.Signals) -> None:
+    def _receive(self, number: int) -> None:
         if number == signal.SIGCHLD:
             self._see_children()
         elif number == signal.SIGWINCH:
@@ -226,7 +226,7 @@ class _Supervisor:
                 self._ask(number)
             self._send(number)
 
-    def _ask(self, number: signal.Signals) -> None:
+    def _ask(self, number: int) -> None:
         if self.asked is None:
             self._observer.asked()
         self.asked = number

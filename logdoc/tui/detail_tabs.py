@@ -10,11 +10,11 @@ from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static, TabbedContent, TabPane
-from textual.widgets.option_list import Option
 
 from logdoc.tui import details
 from logdoc.tui.details import Row
-from logdoc.tui.keys import PickList, bind
+from logdoc.tui.folding import PickList, Prose
+from logdoc.tui.keys import bind
 from logdoc.tui.marks import MUTED, PLACE, data, joined, lines, short_place
 from logdoc.tui.phrases import Voice
 from logdoc.tui.timeline import TimelineView
@@ -32,7 +32,7 @@ class Rows(PickList):
     """The rows of a tab, one of them chosen."""
 
     def __init__(self, id: str) -> None:
-        super().__init__(id=id, markup=False, compact=True)
+        super().__init__(id)
         self._rows: Sequence[Row] = ()
 
     @property
@@ -44,8 +44,7 @@ class Rows(PickList):
         """These rows; a sentence where there are none. `keep`: they are the old ones in other words."""
         place = self.highlighted if keep and len(rows) == len(self._rows) else 0
         self._rows = rows
-        self.clear_options()
-        self.add_options([Option(row.text) for row in rows] or [Option(data(otherwise), disabled=True)])
+        self.fill([row.text for row in rows] or [data(otherwise)], disabled=not rows)
         self.highlighted = place if rows else None
 
 
@@ -85,7 +84,7 @@ class DetailTabs(Vertical):
                         yield Static(id="pointed", markup=False)
                     else:
                         with Page():
-                            yield Static(id=f"{tab}-text", markup=False)
+                            yield Prose(f"{tab}-text")
 
     @property
     def active(self) -> str:
@@ -110,10 +109,10 @@ class DetailTabs(Vertical):
         """Fill the tabs from a report and the place of a diagnosis in it."""
         if report is not self._report:
             self.query_one(TimelineView).show(report)
-            self.query_one("#job-text", Static).update(details.job(report, self._voice))
+            self.query_one("#job-text", Prose).say(details.job(report, self._voice))
         keep = chosen == self._chosen
         self._report, self._chosen = report, chosen
-        self.query_one("#why-text", Static).update(details.why(report, chosen, self._voice))
+        self.query_one("#why-text", Prose).say(details.why(report, chosen, self._voice))
         for tab, rows in _ROWS.items():
             nothing = "none.probes.after" if tab == "probes" and self.probed else f"none.{tab}"
             listed = rows(report, chosen, self._voice)

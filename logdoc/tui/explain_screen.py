@@ -14,14 +14,14 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Footer, OptionList, Static
-from textual.widgets.option_list import Option
+from textual.widgets import Footer, OptionList
 from textual.worker import get_current_worker
 
 from logdoc.sources.limits import size_in_words
 from logdoc.tui.case import Case, Stopped, Watch
 from logdoc.tui.detail_tabs import TABS, DetailTabs
-from logdoc.tui.keys import Command, PickList, SpeakingScreen, bind
+from logdoc.tui.folding import PickList, Prose
+from logdoc.tui.keys import Command, SpeakingScreen, bind
 from logdoc.tui.log_panel import LogPanel, Step
 from logdoc.tui.marks import OUTCOME_SIGNS, bar, data, joined, one_line, sign_of
 from logdoc.tui.messages import Copy, OpenRule
@@ -89,9 +89,9 @@ class ExplainScreen(SpeakingScreen):
         self.busy: Busy = ""
 
     def compose(self) -> ComposeResult:
-        yield Static(id="headline", markup=False)
+        yield Prose("headline")
         with Horizontal(id="top"):
-            yield Hypotheses(id="hypotheses", markup=False)
+            yield Hypotheses("hypotheses")
             yield DetailTabs(self.voice)
         yield LogPanel(self._case.sources, self.voice)
         yield Footer(compact=True)
@@ -171,7 +171,7 @@ class ExplainScreen(SpeakingScreen):
         doing = self.voice.say(f"busy.{self.busy}") + how_far if self.busy else ""
         self.query_one(Hypotheses).border_subtitle = doing
         if self.report is None:
-            self.query_one("#headline", Static).update(data(doing, "bold"))
+            self.query_one("#headline", Prose).say(data(doing, "bold"))
 
     def on_explain_screen_progress(self, message: Progress) -> None:
         if self.busy:
@@ -191,7 +191,7 @@ class ExplainScreen(SpeakingScreen):
         self.tabs.probed = self.tabs.probed or message.probed
         self._say_busy(0)
         sign, style = OUTCOME_SIGNS[report.outcome]
-        self.query_one("#headline", Static).update(data(one_line(f"{sign} {report.headline}"), style))
+        self.query_one("#headline", Prose).say(data(one_line(f"{sign} {report.headline}"), style))
         self._list(report, self.chosen if same else None)
         if first:
             self.log_panel.step_evidence()
@@ -204,10 +204,9 @@ class ExplainScreen(SpeakingScreen):
     def _list(self, report: Report, chosen: int | None) -> None:
         """List the diagnoses, and show one of them."""
         hypotheses = self.query_one(Hypotheses)
-        options = [Option(_hypothesis(diagnosis, self.voice)) for diagnosis in report.diagnoses]
+        texts = [_hypothesis(diagnosis, self.voice) for diagnosis in report.diagnoses]
         with hypotheses.prevent(OptionList.OptionHighlighted):
-            hypotheses.clear_options()
-            hypotheses.add_options(options or [Option(_no_hypothesis(report, self.voice))])
+            hypotheses.fill(texts or [_no_hypothesis(report, self.voice)])
             hypotheses.highlighted = chosen or 0
         self._show(chosen or 0 if report.diagnoses else None)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import ActiveBinding, Binding
 from textual.dom import DOMNode
 from textual.screen import Screen
-from textual.widgets import Input, OptionList
+from textual.widgets import Input
 
 from logdoc.tui.phrases import Voice, phrases
 
@@ -94,17 +93,3 @@ class SpeakingScreen(Screen[None]):
                     keys = f"{known.key},{binding.key}" if known and known.key != binding.key else binding.key
                     own[binding.id] = replace(in_words(binding, self.voice), key=keys)
         return tuple(own.values())
-
-
-class PickList(OptionList):
-    """A list moved through by arrows or j and k; each row carries what it stands for."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        bind("down,j", "cursor_down", "list.down"),
-        bind("up,k", "cursor_up", "list.up"),
-        bind("pagedown", "page_down", "list.page_down"),
-        bind("pageup", "page_up", "list.page_up"),
-        bind("home", "first", "list.first"),
-        bind("end", "last", "list.last"),
-        bind("enter", "select", "list.select"),
-    ]

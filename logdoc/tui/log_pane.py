@@ -13,6 +13,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.binding import BindingType
 from textual.cache import LRUCache
+from textual.events import Click
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -126,6 +127,9 @@ class LogPane(ScrollView, can_focus=True):
         self.refresh()
         self.post_message(self.Moved())
 
+    def on_click(self, event: Click) -> None:
+        self.go_to(self.scroll_offset.y + event.y + 1)
+
     def action_move(self, lines: int) -> None:
         if self._log is not None:
             self.cursor = max(1, min(self.cursor + lines, self._log.line_count))
@@ -193,13 +197,15 @@ class LogPane(ScrollView, can_focus=True):
         for mark in marks:
             style = self.get_component_rich_style("log--chosen" if mark.chosen else "log--evidence", partial=True)
             span = printable(mark.text)
-            start = line.find(span)
-            begin, end = (start, start + len(span)) if span and start >= 0 else (0, len(line))
-            text.stylize(style, begin, end)
-            for value in mark.values:
-                at = line.find(printable(value), begin, end)
-                if value and at >= 0:
-                    text.stylize("bold underline", at, at + len(printable(value)))
+            start = line.find(span) if span else -1
+            if start < 0:  # the report says it in words of its own
+                text.stylize(style)
+                continue
+            text.stylize(style, start, start + len(span))
+            for value in filter(None, map(printable, mark.values)):
+                at = line.find(value, start, start + len(span))
+                if at >= 0:
+                    text.stylize("bold underline", at, at + len(value))
         if self._pattern is not None:
             hit = self.get_component_rich_style("log--hit", partial=True)
             for found in self._pattern.finditer(line):

@@ -17,14 +17,14 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Footer, Input, Markdown, OptionList, Tree
-from textual.widgets.option_list import Option
 from textual.widgets.tree import TreeNode
 
 from logdoc.engine import Engine
 from logdoc.render.rule_page import plain, rule_page
 from logdoc.rulebase.search import rules_with
 from logdoc.tui.detail_tabs import Page
-from logdoc.tui.keys import Command, PickList, SpeakingScreen, bind
+from logdoc.tui.folding import PickList
+from logdoc.tui.keys import Command, SpeakingScreen, bind
 from logdoc.tui.marks import KIND_SIGNS, MUTED, data, joined, printable, rich_style
 from logdoc.tui.messages import Copy
 from logdoc.tui.phrases import Voice
@@ -99,7 +99,7 @@ class RulesScreen(SpeakingScreen):
             with Vertical(id="rule-box"):
                 with Page(id="rule-page"):
                     yield Markdown(id="rule-text", open_links=False, parser_factory=_parser)
-                yield RelatedList(id="related", markup=False, compact=True)
+                yield RelatedList("related")
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
@@ -140,8 +140,7 @@ class RulesScreen(SpeakingScreen):
     def _relate(self, rule: Rule) -> None:
         self._related = list(related(rule, self._rules))
         listed = self.query_one(RelatedList)
-        listed.clear_options()
-        listed.add_options([Option(self._relation(one)) for one in self._related])
+        listed.fill([self._relation(one) for one in self._related])
         listed.display = bool(self._related)
 
     def _relation(self, one: Related) -> Content:

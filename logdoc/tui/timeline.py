@@ -9,6 +9,7 @@ from rich.cells import set_cell_size
 from rich.style import Style
 from rich.text import Text
 from textual.binding import BindingType
+from textual.events import Click
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -91,6 +92,11 @@ class TimelineView(ScrollView, can_focus=True):
     def _point(self) -> None:
         event = self._pointed
         self.post_message(self.Pointed(event.entry if event else None))
+
+    def on_click(self, event: Click) -> None:
+        row = event.y - 1 + self.scroll_offset.y
+        if 0 <= row < len(self._grid.rows):
+            self.action_to(row)
 
     def action_move(self, rows: int) -> None:
         self.action_to(max(0, min(self.row + rows, len(self._grid.rows) - 1)))

@@ -12,12 +12,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import OptionList, Static, TextArea
-from textual.widgets.option_list import Option
+from textual.widgets import OptionList, TextArea
 from textual.worker import get_current_worker
 
 from logdoc.engine import Engine, Options
-from logdoc.tui.keys import PickList, bind
+from logdoc.tui.folding import PickList, Prose
+from logdoc.tui.keys import bind
 from logdoc.tui.marks import OUTCOME_SIGNS, bar, data, joined, one_line, sign_of
 from logdoc.tui.phrases import Voice
 from logdoc.types.report import Report
@@ -46,8 +46,8 @@ class TryScreen(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="try-box"):
             yield TextArea(id="try-text", tab_behavior="focus", placeholder=self._voice.say("try.placeholder"))
-            yield Static(id="try-said", markup=False)
-            yield PickList(id="try-rules", markup=False, compact=True)
+            yield Prose("try-said")
+            yield PickList("try-rules")
 
     def on_mount(self) -> None:
         self.query_one("#try-box").border_title = self._voice.say("try.title")
@@ -97,10 +97,8 @@ class TryScreen(ModalScreen[str | None]):
         self._show(f"{sign} {report.headline}", (style,), rows)
 
     def _show(self, said: str, style: tuple[str, ...], rows: list[tuple[str, Content]]) -> None:
-        self.query_one("#try-said", Static).update(data(one_line(said), *style))
-        listed = self.query_one(PickList)
-        listed.clear_options()
-        listed.add_options([Option(text) for _, text in rows])
+        self.query_one("#try-said", Prose).say(data(one_line(said), *style))
+        self.query_one(PickList).fill([text for _, text in rows])
         self._rules = [rule for rule, _ in rows]
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -38,7 +38,7 @@ def rank(found: Sequence[Hypothesis]) -> list[Hypothesis]:
 
 def _place(hypothesis: Hypothesis) -> tuple[bool, float, int, str]:
     secondary = hypothesis.rule.kind == "symptom"
-    return (secondary, -hypothesis.confidence, hypothesis.first.record.seq, hypothesis.rule.id)
+    return (secondary, -_odds(hypothesis), hypothesis.first.record.seq, hypothesis.rule.id)
 
 
 def _is_rival(hypothesis: Hypothesis) -> bool:
@@ -110,11 +110,19 @@ def _probe_terms(hypothesis: Hypothesis) -> list[ScoreTerm]:
 
 
 def _confidence(hypothesis: Hypothesis) -> float:
-    scale = weights()["scale"]
-    log_odds = scale["slope"] * sum(term.value for term in hypothesis.terms) + scale["offset"]
-    probability = 1 / (1 + math.exp(-log_odds))
-    cap = weights()["experimental_cap"] if hypothesis.rule.status == "experimental" else weights()["most"]
-    return float(round(min(probability, cap), 3))
+    """A symptom is never the root cause, so however clear it is, we are not sure to have found that."""
+    table, rule = weights(), hypothesis.rule
+    log_odds = table["scale"]["slope"] * _odds(hypothesis) + table["scale"]["offset"]
+    caps = [table["most"]]
+    if rule.kind == "symptom":
+        caps.append(table["most_symptom"])
+    if rule.status == "experimental":
+        caps.append(table["experimental_cap"])
+    return float(round(min(1 / (1 + math.exp(-log_odds)), *caps), 3))
+
+
+def _odds(hypothesis: Hypothesis) -> float:
+    return sum(term.value for term in hypothesis.terms)
 
 
 def _status(hypothesis: Hypothesis) -> Status:

@@ -6,7 +6,8 @@ import pytest
 from rich.cells import cell_len
 
 from logdoc.render.wrap import wrapped
-from logdoc.reporting.wording import PLACEHOLDER, fill, fill_command, phrases
+from logdoc.reporting.wording import PLACEHOLDER, fill, fill_command, phrases, title
+from logdoc.types.rule import Text
 
 
 @pytest.mark.parametrize(
@@ -56,3 +57,9 @@ def test_wrapping_counts_cells_and_loses_nothing(text: str) -> None:
 )
 def test_a_hostile_log_cannot_shape_a_command(captured: str, typed: str) -> None:
     assert fill_command("ip link show {name}", {"name": captured}) == typed
+
+
+def test_a_title_with_an_unknown_part_is_still_said() -> None:
+    text = Text(en="It raised {type}", zh="抛出了 {type}")
+    assert title(text, "en", {"type": "KeyError"}) == "It raised KeyError"
+    assert title(text, "zh", {}) == "抛出了 …"

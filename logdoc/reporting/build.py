@@ -13,7 +13,7 @@ from logdoc.reporting.headline import headline
 from logdoc.reporting.ranks import rank_table
 from logdoc.reporting.restart import restart_advice
 from logdoc.reporting.similar import similar
-from logdoc.reporting.wording import in_language, phrase
+from logdoc.reporting.wording import in_language, phrase, title
 from logdoc.types.finding import Hypothesis, Match
 from logdoc.types.report import (
     Abnormal,
@@ -113,8 +113,8 @@ def _diagnosis(one: Hypothesis, findings: Findings, language: str) -> Diagnosis:
     return Diagnosis(
         rule=rule.id,
         kind=rule.kind,
-        title=in_language(rule.title, language, values) or rule.title.in_language(language),
-        summary=in_language(rule.summary, language, values) or in_language(rule.title, language, values),
+        title=title(rule.title, language, values),
+        summary=in_language(rule.summary, language, values) or title(rule.title, language, values),
         confidence=one.confidence,
         status=one.status,
         origin=Origin(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from logdoc.conditions import Scene, holds
 from logdoc.facts import FactSet
-from logdoc.reporting.wording import fill_command, in_language
+from logdoc.reporting.wording import fill_command, in_language, title
 from logdoc.types.report import FixLine
 from logdoc.types.rule import Condition, FactValue, Fix, Rule, Verify
 
@@ -24,7 +24,7 @@ def fix_lines(rule: Rule, values: Mapping[str, FactValue], facts: FactSet, langu
 def _lines(fix: Fix, values: Mapping[str, FactValue], language: str) -> list[FixLine]:
     return [
         FixLine(
-            title=in_language(fix.title, language, values) or fix.title.in_language(language),
+            title=title(fix.title, language, values),
             why=in_language(fix.why, language, values) or None if fix.why else None,
             commands=tuple(fill_command(command, values) for command in commands),
             applies=environment,

@@ -76,6 +76,11 @@ def in_language(text: Text, language: str, values: Mapping[str, FactValue]) -> s
     return fill(text.in_language(language), values)
 
 
+def title(text: Text, language: str, values: Mapping[str, FactValue]) -> str:
+    """A title is always said: what it does not know is an ellipsis."""
+    return PLACEHOLDER.sub(lambda found: _value(found, values) or "…", text.in_language(language))
+
+
 def _filled(sentence: str, values: Mapping[str, FactValue]) -> str | None:
     parts: list[str] = []
     end = 0

@@ -29,6 +29,7 @@ from logdoc.reader import ReadState, read, read_windows
 from logdoc.reader.errorjson import as_text
 from logdoc.reader.skim import Skim
 from logdoc.reporting import Findings, build_report
+from logdoc.reporting.novelty import Novelty
 from logdoc.reporting.wording import phrase
 from logdoc.rulebase import RuleSet, build_index
 from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, FACTS, MILESTONES, observations
@@ -59,7 +60,8 @@ class Options:
     """How to explain. `language`: en or zh. `sheets`: facts collected on hosts of the job, from files.
 
     `prober` is asked for the probes that the live hypotheses want, where no sheet was given; None looks at nothing.
-    `workers`: processes that scan large inputs; the report does not depend on their number.
+    `workers`: processes that scan large inputs; the report does not depend on their number. `baseline`: logs of a good
+    run, against which new kinds of lines stand out where no rule knows the failure.
     """
 
     language: str = "en"
@@ -67,6 +69,7 @@ class Options:
     prober: Callable[[Sequence[str]], FactSheet] | None = None
     workers: int = 1
     warnings: tuple[str, ...] = ()
+    baseline: tuple[Source, ...] = ()
 
 
 @dataclass(slots=True)
@@ -80,6 +83,7 @@ class _Reading:
     sources: list[SourceInfo] = field(default_factory=list)
     recorded: list[FlightRecorder] = field(default_factory=list)
     refused: int = 0
+    novelty: Novelty | None = None
     warnings: list[str] = field(default_factory=list)
 
 
@@ -114,6 +118,7 @@ class Engine:
             environment=problems,
             settings=reading.settings,
             recorded=tuple(reading.recorded),
+            novel=tuple(reading.novelty.found) if reading.novelty is not None else (),
             rules=self.rules.lazily(),
             warnings=[*options.warnings, *reading.warnings, *_losses(matcher, options.language)],
         )
@@ -136,6 +141,7 @@ class Engine:
 
     def _read_all(self, sources: Iterable[Source], matcher: Matcher, options: Options) -> _Reading:
         reading = _Reading()
+        reading.novelty = _learned(options.baseline)
         state = ReadState()
         dumps: dict[str, list[Dump]] = {}
         listed = list(sources)
@@ -180,6 +186,8 @@ class Engine:
         if not batch:
             return
         reading.survey.see(batch)
+        if reading.novelty is not None:
+            reading.novelty.see(batch)
         passed = len(reading.observed[MILESTONES])
         for match in matches:
             kept = reading.observed.get(match.rule.id, reading.matches)
@@ -261,6 +269,17 @@ def _speaker(source: Source) -> Identity:
         if others:
             return Identity(host=speaker.host)
     return speaker
+
+
+def _learned(baseline: Sequence[Source]) -> Novelty | None:
+    """What the lines of a good run look like."""
+    if not baseline:
+        return None
+    novelty, state = Novelty(), ReadState()
+    for source in baseline:
+        for batch in read(source.name, _blocks(source), state):
+            novelty.learn(batch)
+    return novelty
 
 
 def _keep_dump(source: Source, dumps: dict[str, list[Dump]], reading: _Reading) -> None:

@@ -179,3 +179,16 @@ def test_a_hostile_dump_is_refused_in_a_line_and_alone_is_unreadable_input(small
     assert report.diagnoses[0].rule == "a.fire"
     assert any("refused" in warning for warning in report.warnings)
     assert not (tmp_path / "executed").exists()
+
+
+def test_against_a_good_run_new_kinds_of_lines_stand_out(small: Engine) -> None:
+    good = source_from_bytes(
+        "good", "".join(f"step {n} loss {9 - n}.5\ncache /data/a{n} opened\n" for n in range(5)).encode()
+    )
+    bad = source_from_bytes(
+        "bad", b"step 1 loss 8.5\ncache /data/a7 opened\nflux capacitor at 12 %\nFrobnicationError: gone\n"
+    )
+    report = small.explain([bad], Options(baseline=(good,)))
+    assert report.outcome == "unrecognised"
+    assert [line.line for line in report.novel] == [3, 4]
+    assert small.explain([bad]).novel == ()

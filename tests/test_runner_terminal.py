@@ -49,8 +49,12 @@ def test_end_of_input_is_passed_on() -> None:
 
 @pytest.mark.parametrize(("key", "code"), [(CTRL_C, 130), (CTRL_BACKSLASH, 131)])
 def test_signal_keys_end_the_command_and_say_nothing_else(key: str, code: int) -> None:
+    waits = (
+        "import resource, signal; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
+        "signal.signal(signal.SIGINT, signal.SIG_DFL); print('up', flush=True); signal.pause()"
+    )
     with Shell() as shell:
-        shell.start(f"{shell.run} bash -c 'ulimit -c 0; echo up; exec sleep 100'", "up\r\n")
+        shell.start(f"{shell.run} {quoted(waits)}", "up\r\n")
         shell.type(key)
         assert shell.code() == code
         assert shell.is_cooked()

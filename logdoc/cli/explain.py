@@ -60,6 +60,9 @@ Examples:
 @click.option("--exit-zero", is_flag=True, help="Exit 0 also when a failure was found.")
 @click.option("--no-probes", is_flag=True, help="Judge by the log alone; look at nothing on this machine.")
 @click.option("--facts", "fact_files", multiple=True, metavar="FILE", help="Facts of `logdoc probe`, one file a host.")
+@click.option(
+    "--baseline", "baselines", multiple=True, metavar="GOOD", help="Logs of a good run: what is new stands out."
+)
 @click.option("--python", metavar="EXE", help="The job's Python, for probes [default: the active environment's].")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours in text.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="No signs beyond ASCII round the texts.")
@@ -77,6 +80,7 @@ def explain(
     exit_zero: bool,
     no_probes: bool,
     fact_files: tuple[str, ...],
+    baselines: tuple[str, ...],
     python: str | None,
     color: str,
     ascii_only: bool,
@@ -103,7 +107,14 @@ def explain(
     engine = Engine(ready_rules(rule_roots(rule_dirs)))
     sheets = _sheets(fact_files)
     prober = None if no_probes or sheets else partial(_probe, python=python, quiet=quiet)
-    options = Options(language=language, sheets=sheets, prober=prober, workers=_workers(), warnings=found.warnings)
+    options = Options(
+        language=language,
+        sheets=sheets,
+        prober=prober,
+        workers=_workers(),
+        warnings=found.warnings,
+        baseline=discover(baselines).sources if baselines else (),
+    )
     report = engine.explain(found.sources, options)
     click.echo(show(report), nl=False, color=True)
     if not quiet and form != "text":

@@ -177,6 +177,9 @@ def _unrecognised(report: Report, options: TextOptions) -> Iterator[_Row]:
     if report.first_abnormal is not None:
         place = f"{report.first_abnormal.source}:{report.first_abnormal.line}"
         yield from _paragraph(phrase("text.where", report.language), place, options)
+    for line in report.novel[:5]:
+        where = f"{line.source}:{line.line}: {line.text}"
+        yield from _paragraph(phrase("text.novel", report.language), where, options)
     for near in report.similar:
         yield from _paragraph(phrase("text.similar", report.language), f"{near.rule} ({near.score:.2f})", options)
 

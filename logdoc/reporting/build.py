@@ -52,6 +52,7 @@ class Findings:
     settings: dict[str, str]
     rules: Sequence[Rule]
     recorded: tuple[FlightRecorder, ...] = ()
+    novel: tuple[Abnormal, ...] = ()
     warnings: list[str] = field(default_factory=list)
 
 
@@ -82,6 +83,7 @@ def build_report(findings: Findings, tool: Tool, info: InputInfo, language: str)
         input=info,
         noise=tuple(one.rule.id for one in findings.noise),
         flight_recorder=findings.recorded,
+        novel=findings.novel if outcome in ("unrecognised", "symptoms-only") else (),
         language="zh" if language == "zh" else "en",
     )
 

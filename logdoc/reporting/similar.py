@@ -31,6 +31,7 @@ def similar(text: str, rules: Iterable[Rule], line: int, source: str) -> tuple[S
         if rule.kind != "noise"
         for example in rule.examples.must_match
         for example_line in example.log.splitlines()
+        if "Traceback (most recent call last)" not in example_line
     ]
     scored = [(rule_id, _likeness(wanted, example)) for rule_id, example in examples if len(example) >= _SHORTEST]
     hits = sorted(scored, key=lambda hit: -hit[1])[:25]

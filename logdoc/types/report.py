@@ -226,4 +226,5 @@ class Report:
     input: InputInfo
     noise: tuple[str, ...] = ()
     flight_recorder: tuple[FlightRecorder, ...] = ()
+    novel: tuple[Abnormal, ...] = ()
     language: Literal["en", "zh"] = "en"

@@ -12,7 +12,7 @@ from logdoc.types.record import Identity, Record
 
 @dataclass(slots=True)
 class RankTrack:
-    """One rank through the log. `milestone` is the furthest it reached of those it `passed` (ids of observations.yaml)."""
+    """One rank through the log. Of the milestones it `passed` (ids of observations.yaml), `milestone` is the furthest."""
 
     rank: int
     host: str | None = None

@@ -107,14 +107,8 @@ def explain(
     engine = Engine(ready_rules(rule_roots(rule_dirs)))
     sheets = _sheets(fact_files)
     prober = None if no_probes or sheets else partial(_probe, python=python, quiet=quiet)
-    options = Options(
-        language=language,
-        sheets=sheets,
-        prober=prober,
-        workers=_workers(),
-        warnings=found.warnings,
-        baseline=discover(baselines).sources if baselines else (),
-    )
+    good = discover(baselines).sources if baselines else ()
+    options = Options(language, sheets, prober, _workers(), warnings=found.warnings, baseline=good)
     report = engine.explain(found.sources, options)
     click.echo(show(report), nl=False, color=True)
     if not quiet and form != "text":

@@ -41,7 +41,8 @@ def bilingual_rows() -> list[tuple[str, str, str, str]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["env_checks.yaml", "env_combinations.yaml", "env_wording.yaml", *sorted({entry[0] for entry in bilingual_rows()})]
+    "name",
+    ["env_checks.yaml", "env_combinations.yaml", "env_wording.yaml", *sorted({entry[0] for entry in bilingual_rows()})],
 )
 def test_every_table_is_read_once_and_not_empty(name: str) -> None:
     read = document if name.endswith(".yaml") else rows

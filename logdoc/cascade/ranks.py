@@ -12,7 +12,7 @@ from logdoc.types.record import Identity, Record
 
 @dataclass(slots=True)
 class RankTrack:
-    """One rank through the log. Of the milestones it `passed` (ids of observations.yaml), `milestone` is the furthest."""
+    """One rank through the log. `passed` are milestones (ids of observations.yaml), `milestone` the furthest one."""
 
     rank: int
     host: str | None = None

@@ -21,7 +21,7 @@ from logdoc.cascade import (
     waiting_ranks,
 )
 from logdoc.conditions import hypotheses
-from logdoc.facts import FactSet, observed_facts
+from logdoc.facts import FactSet, observed_facts, version_facts
 from logdoc.matcher import LiteralScanner, Matcher, Prefilter, best_scanner
 from logdoc.matcher.triggers import triggers_of
 from logdoc.ranking import rank
@@ -312,6 +312,7 @@ def _probed(ranked: list[Hypothesis], facts: FactSet, options: Options) -> list[
         return ranked
     judge(ranked, sheets, facts)
     facts.add(facts_here(sheets, ranked[0].host))
+    facts.add(version_facts(facts))
     return rank(ranked)
 
 
@@ -322,6 +323,7 @@ def _facts(reading: _Reading) -> FactSet:
     facts.add(_setting_facts(reading.settings))
     if reading.survey.hosts:
         facts.add([Fact(id="job.hosts", value=len(reading.survey.hosts), origin="log")])
+    facts.add(version_facts(facts))
     return facts
 
 

@@ -115,3 +115,17 @@ def test_numbers_are_read_and_derived(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_quantities(text: str, as_: str, value: object) -> None:
     assert read_value(text, as_) == value  # type: ignore[arg-type]
+
+
+def test_the_version_tables_add_what_the_known_versions_imply() -> None:
+    from logdoc.facts import version_facts
+
+    facts = FactSet()
+    told = {"torch.version": "2.5.1", "torch.cuda": "12.4", "gpu.name": "NVIDIA A100-SXM4-80GB", "nccl.version": "2.19.3"}
+    facts.add([Fact(id=name, value=value, origin="log:1") for name, value in told.items()])
+    found = {fact.id: fact.value for fact in version_facts(facts)}
+    assert (found["cuda.min_driver"], found["torch.bundled_nccl"], found["gpu.sm"]) == ("525.60.13", "2.21.5", "8.0")
+    assert "nccl-subgroup-truncation" in str(found["nccl.known_bad"])
+    unknown = FactSet()
+    unknown.add([Fact(id=name, value="?", origin="log:1") for name in told])
+    assert version_facts(unknown) == []

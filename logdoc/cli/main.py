@@ -16,6 +16,7 @@ _COMMANDS = {
     "rules": ("logdoc.cli.rules", "rules"),
     "triage": ("logdoc.cli.triage", "triage"),
     "env": ("logdoc.cli.env", "env"),
+    "decode": ("logdoc.cli.decode", "decode"),
     "probe": ("logdoc.cli.probe", "probe"),
     "doctor": ("logdoc.cli.probe", "doctor"),
     "verify": ("logdoc.cli.probe", "verify"),

@@ -1,0 +1,31 @@
+"""Codes are decoded from the tables, in both languages; what is in no table is said so."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from logdoc.cli import main
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "said"),
+    [
+        ("xid", "79", "drain-node"), ("cuda", "700", "cudaErrorIllegalAddress"), ("cuda", "cudaErrorIllegalAddress", "code=700"),
+        ("nccl", "2", "ncclSystemError"), ("ib", "12", "IBV_WC_RETRY_EXC_ERR"), ("errno", "110", "ETIMEDOUT"),
+        ("errno", "ETIMEDOUT", "number=110"), ("exit", "137", "SIGKILL"), ("exit", "-9", "SIGKILL"),
+        ("slurm", "OUT_OF_MEMORY", "limit"), ("k8s", "OOMKilled", "limit"), ("library", "CUBLAS_STATUS_ALLOC_FAILED", "cublas"),
+    ],
+)  # fmt: skip
+def test_codes(kind: str, code: str, said: str) -> None:
+    result = CliRunner().invoke(main, ["decode", kind, "--lang", "en", "--", code])
+    assert result.exit_code == 0
+    assert said in result.stdout
+    assert CliRunner().invoke(main, ["decode", kind, "--lang", "zh", "--", code]).stdout != result.stdout
+
+
+@pytest.mark.parametrize(("kind", "code"), [("xid", "9999"), ("xid", "many"), ("k8s", "Nonsense"), ("exit", "x")])
+def test_unknown_codes(kind: str, code: str) -> None:
+    result = CliRunner().invoke(main, ["decode", kind, code])
+    assert result.exit_code == 2
+    assert "not in the table" in result.stderr

@@ -107,8 +107,8 @@ class Engine:
         facts = _facts(reading)
         self._order(reading, matcher, facts)
         found = self._diagnose(reading, facts)
-        problems = self._lint(reading, facts, options)
         ranked = _probed(rank([one for one in found if one.rule.kind != "noise"]), facts, options)
+        problems = self._lint(reading, facts, options)
         findings = Findings(
             ranked=ranked,
             noise=[one for one in found if one.rule.kind == "noise"],
@@ -225,20 +225,20 @@ class Engine:
         return found
 
     def _lint(self, reading: _Reading, facts: FactSet, options: Options) -> tuple[EnvironmentProblem, ...]:
-        if not reading.settings:
+        seen = {**facts.settings(), **reading.settings}
+        if not seen:
             return ()
         versions = {
             name: str(value)
             for name, fact in (("nccl", "nccl.version"), ("torch", "torch.version"))
             if (value := facts.value(fact)) is not None
         }
-        context: dict[str, object] = {"infiniband": facts.value("nccl.network") == "IB"}
         nodes = facts.value("job.nodes") or len(reading.survey.hosts)
-        if nodes:
-            context["nodes"] = nodes
+        context: dict[str, object] = {"infiniband": facts.value("nccl.network") == "IB"}
+        context |= {"nodes": nodes} if nodes else {}
         from logdoc import envlint
 
-        return envlint.lint(reading.settings, versions=versions, language=options.language, context=context)
+        return envlint.lint(seen, versions=versions, language=options.language, context=context)
 
 
 @dataclass(slots=True)

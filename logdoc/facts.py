@@ -32,6 +32,10 @@ class FactSet:
         fact = self._facts.get(fact_id)
         return None if fact is None else fact.value
 
+    def settings(self) -> dict[str, str]:
+        """The environment variables among the facts (`env.NAME`), by name."""
+        return {fact_id[4:]: str(fact.value) for fact_id, fact in self._facts.items() if fact_id.startswith("env.")}
+
     def values(self) -> dict[str, FactValue]:
         return {fact_id: fact.value for fact_id, fact in sorted(self._facts.items())}
 

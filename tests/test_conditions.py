@@ -121,7 +121,12 @@ def test_the_version_tables_add_what_the_known_versions_imply() -> None:
     from logdoc.facts import version_facts
 
     facts = FactSet()
-    told = {"torch.version": "2.5.1", "torch.cuda": "12.4", "gpu.name": "NVIDIA A100-SXM4-80GB", "nccl.version": "2.19.3"}
+    told = {
+        "torch.version": "2.5.1",
+        "torch.cuda": "12.4",
+        "gpu.name": "NVIDIA A100-SXM4-80GB",
+        "nccl.version": "2.19.3",
+    }
     facts.add([Fact(id=name, value=value, origin="log:1") for name, value in told.items()])
     found = {fact.id: fact.value for fact in version_facts(facts)}
     assert (found["cuda.min_driver"], found["torch.bundled_nccl"], found["gpu.sm"]) == ("525.60.13", "2.21.5", "8.0")

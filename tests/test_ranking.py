@@ -107,3 +107,10 @@ def test_an_abort_is_explained_by_a_timeout_of_the_same_rank_only(tmp_path: Path
     assert same.diagnoses[0].rule == "a.late"
     other = engine.explain_text("[rank0]: collective timed out\n[rank1]: process aborted\n")
     assert other.diagnoses[0].rule == "a.abort"
+
+
+def test_settings_from_a_fact_sheet_are_linted(engine_with_probe: Engine) -> None:
+    fact = Fact(id="env.NCCL_ALGO", value="simple", origin="env@node-a")
+    seen = FactSheet(host="node-a", facts=(fact,), errors=(), python="python", source="facts.json", commands={})
+    report = explained(engine_with_probe, "Fire here\n", seen)
+    assert [problem.variable for problem in report.environment] == ["NCCL_ALGO"]

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from logdoc.engine import Engine
 from logdoc.rulebase import RuleSet, load_rules, rule_roots
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _hangups_as_usual() -> None:
+    """Under nohup every child would inherit an ignored SIGHUP, and no test of it could pass."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -61,7 +61,8 @@ def test_a_failure_that_says_nothing_is_no_healthy_report() -> None:
 
 
 def test_being_asked_to_end_is_no_failure() -> None:
-    with Job(python("import sys; print('up', flush=True); sys.stdin.read()")) as job:
+    # a command that waits for a signal, not for the end of its input: which of the two came first would be a race
+    with Job(python("import signal; print('up', flush=True); signal.pause()")) as job:
         job.line()
         job.send(signal.SIGTERM)
         assert job.end() == (b"", b"", 143)

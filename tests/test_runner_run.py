@@ -16,7 +16,6 @@ import pytest
 from tests.runnerkit import LOGDOC, RUN, Job, environment, python, read_until, run, state_of, wait_for_state
 
 MIB = 1 << 20
-WAITS = "import sys; print('up', flush=True); sys.stdin.read()"
 
 
 def script(path: Path, text: str, mode: int = 0o755) -> str:

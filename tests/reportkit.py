@@ -235,3 +235,14 @@ def hostile(language: Language = "en", diagnoses: int = 200, world: int = 4096) 
         noise=HOSTILE,
         flight_recorder=(FlightRecorder(source=everything, kind="stuck", culprits=(1,), suspects=(), without_dump=(), places=places),),
     )  # fmt: skip
+
+
+def saying(text: str) -> Report:
+    """A report that says `text` wherever a text of a log or a rule can stand."""
+    top = diagnosis(
+        title=text,
+        summary=text,
+        evidence=(evidence(text),),
+        fixes=(fix(text, why=text, commands=(text,), verify=text),),
+    )
+    return report(headline=text, diagnoses=(top,), warnings=(text,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logdoc.render.termination import MOST_BYTES, render_termination
-from tests.reportkit import HOSTILE, LONG, Language, diagnosis, evidence, fix, healthy, hostile, report
+from tests.reportkit import HOSTILE, LONG, Language, diagnosis, evidence, fix, healthy, hostile, report, saying
 
 
 def checked(text: str) -> list[str]:
@@ -35,13 +35,7 @@ def test_the_worst_report(language: Language, diagnoses: int) -> None:
 
 @pytest.mark.parametrize("text", [*HOSTILE, LONG, "显存" * 5000, "👩‍👩‍👧‍👦" * 2000, "\n" * 9000])
 def test_any_text_anywhere(text: str) -> None:
-    top = diagnosis(
-        title=text,
-        summary=text,
-        evidence=(evidence(text),),
-        fixes=(fix(text, why=text, commands=(text,), verify=text),),
-    )
-    checked(render_termination(report(headline=text, diagnoses=(top,), warnings=(text,))))
+    checked(render_termination(saying(text)))
 
 
 def test_evidence_is_dropped_first_and_the_best_fix_never() -> None:

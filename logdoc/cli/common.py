@@ -14,7 +14,6 @@ import click
 from logdoc.types.errors import InputError, LogdocError, RulesError
 
 EXIT_HEALTHY, EXIT_FAILURE_FOUND, EXIT_USAGE, EXIT_RULES_INVALID = 0, 1, 2, 3
-EXIT_INTERRUPTED = 130
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -350,7 +350,7 @@ LIVE_JOB = """
 import os, sys, torch, torch.distributed as dist
 from torch._C._distributed_c10d import _dump_fr_trace, _dump_fr_trace_json
 rank, folder = int(sys.argv[1]), sys.argv[2]
-dist.init_process_group("gloo", store=dist.FileStore(f"{folder}/store", 2), rank=rank, world_size=2)
+dist.init_process_group("gloo", store=(store := dist.FileStore(f"{folder}/store", 2)), rank=rank, world_size=2)
 def train_step():
     dist.all_reduce(torch.ones(4, 5))
     if rank == 0:
@@ -359,6 +359,8 @@ train_step()
 for name, dump in ((f"nccl_trace_rank_{rank}", _dump_fr_trace), (f"rank_{rank}.json", _dump_fr_trace_json)):
     with open(f"{folder}/{name}", "wb") as out:
         out.write(dump())
+store.set(f"dumped{rank}", "1")
+store.wait(["dumped0", "dumped1"])  # a rank that leaves first breaks the other's call
 os._exit(0)
 """
 

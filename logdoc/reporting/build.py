@@ -78,7 +78,7 @@ def build_report(findings: Findings, tool: Tool, info: InputInfo, language: str)
         restart=restart_advice(outcome, kept, diagnoses, language),
         similar=_similar(findings) if outcome == "unrecognised" else (),
         first_abnormal=abnormal,
-        collect_next=_collect(outcome, kept, language),
+        collect_next=_collect(outcome, language),
         warnings=tuple(findings.warnings),
         input=info,
         noise=tuple(one.rule.id for one in findings.noise),
@@ -258,6 +258,6 @@ _COLLECT: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _collect(outcome: Outcome, kept: Sequence[Hypothesis], language: str) -> tuple[str, ...]:
+def _collect(outcome: Outcome, language: str) -> tuple[str, ...]:
     """What to gather so that the next report can say more."""
     return tuple(phrase(f"collect.{name}", language) for name in _COLLECT.get(outcome, ()))

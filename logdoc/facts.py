@@ -20,6 +20,10 @@ class FactSet:
 
     _facts: dict[str, Fact] = field(default_factory=dict)
 
+    def copy(self) -> FactSet:
+        """A set to which facts can be added without changing this one."""
+        return FactSet(dict(self._facts))
+
     def add(self, facts: Iterable[Fact], *, override: bool = False) -> None:
         for fact in facts:
             if override or fact.id not in self._facts:

@@ -73,11 +73,23 @@ def test_facts_from_files_speak_beside_the_probes(case: LogCase, monkeypatch: py
 
 
 def test_reading_stops_when_told_and_says_how_far_it_is(case: LogCase) -> None:
+    with pytest.raises(Stopped):
+        case.report("en", Watch(stopped=lambda: True))
     read: list[int] = []
     case.report("en", Watch(read=read.append))
     assert sum(read) >= 41
-    with pytest.raises(Stopped):
-        case.report("zh", Watch(stopped=lambda: True))
+
+
+def test_the_logs_are_read_once_for_both_languages_and_the_probes(
+    case: LogCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(case_module, "run_collector", lambda *arguments: sheet(50))
+    case.report("en", Watch())
+    read: list[int] = []
+    assert case.report("zh", Watch(read=read.append)).language == "zh"
+    assert outcomes(case.probe("en", Watch(read=read.append))) == ["confirms"]
+    assert outcomes(case.report("zh", Watch(read=read.append))) == ["confirms"]
+    assert read == []
 
 
 def test_a_command_runs_to_its_end() -> None:

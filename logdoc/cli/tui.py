@@ -54,13 +54,13 @@ def open_ui(
         raise InputError("the terminal UI needs a terminal on stderr; `logdoc explain` does not")
     from logdoc.engine import Engine
     from logdoc.probes.base import load_fact_sheets
-    from logdoc.rulebase import load_rules, rule_roots
+    from logdoc.rulebase import ready_rules, rule_roots
     from logdoc.sources import discover
     from logdoc.tui.app import LogdocApp
     from logdoc.tui.case import LogCase
 
     roots = rule_roots(rule_dirs)
-    engine = cache(lambda: Engine(load_rules(roots)))
+    engine = cache(lambda: Engine(ready_rules(roots)))
     case = None
     if paths:
         with _interrupts_meant_for_the_job() if "-" in paths and not os.isatty(0) else nullcontext():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Protocol
 
-from logdoc.engine import Engine, Options
+from logdoc.engine import Engine, Options, Study
 from logdoc.probes.base import FactSheet, Runner, run_collector
 from logdoc.probes.collect.machine import Answer, end_group, stop_group
 from logdoc.sources import Source
@@ -52,7 +52,7 @@ class Case(Protocol):
 
 @dataclass(slots=True)
 class LogCase:
-    """Logs that an engine explains. A report that was made once is kept.
+    """Logs that an engine explains. They are read once; a report that was made once is kept.
 
     `engine` is called when the first report is made: it takes a second, in which the log can be seen already.
     """
@@ -63,6 +63,7 @@ class LogCase:
     python: str | None = None
     warnings: tuple[str, ...] = ()
     _live: tuple[FactSheet, ...] = ()
+    _study: Study | None = None
     _reports: dict[str, Report] = field(default_factory=dict)
 
     def report(self, language: str, watch: Watch) -> Report:
@@ -89,7 +90,9 @@ class LogCase:
     def _explain(self, language: str, watch: Watch, prober: Callable[[Sequence[str]], FactSheet] | None) -> Report:
         sheets = () if prober else (*self.sheets, *self._live)
         options = Options(language=language, sheets=sheets, prober=prober, warnings=self.warnings)
-        return self.engine().explain([_watched(source, watch) for source in self.sources], options)
+        if self._study is None:
+            self._study = self.engine().study([_watched(source, watch) for source in self.sources])
+        return self.engine().report(self._study, options)
 
 
 @dataclass(slots=True)

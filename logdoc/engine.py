@@ -19,6 +19,7 @@ from logdoc.reporting import Findings, build_report
 from logdoc.reporting.wording import phrase
 from logdoc.rulebase import RuleSet, build_index
 from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, FACTS, MILESTONES, observations
+from logdoc.scanner.ranges import Crew, alone
 from logdoc.sources import Source, source_from_bytes
 from logdoc.types.finding import Fact, Hypothesis, Match
 from logdoc.types.report import EnvironmentProblem, InputInfo, Report, Tool
@@ -36,14 +37,15 @@ class Options:
     """How to explain. `language`: en or zh. `sheets`: facts collected on hosts of the job, from files.
 
     `prober` is asked for the probes that the live hypotheses want, where no sheet was given; None looks at nothing.
-    `workers`: processes that scan large inputs; the report does not depend on their number. `baseline`: logs of a good
+    `crew` scans large inputs: this process alone, `processes(count)`, or a Ray cluster; the report does not depend on
+    it. `baseline`: logs of a good
     run, against which new kinds of lines stand out where no rule knows the failure.
     """
 
     language: str = "en"
     sheets: tuple[FactSheet, ...] = ()
     prober: Callable[[Sequence[str]], FactSheet] | None = None
-    workers: int = 1
+    crew: Crew = alone
     warnings: tuple[str, ...] = ()
     baseline: tuple[Source, ...] = ()
 
@@ -81,11 +83,11 @@ class Engine:
         return self.report(self.study(sources, options), options)
 
     def study(self, sources: Iterable[Source], options: Options = Options()) -> Study:
-        """Read the sources to their end, once for as many reports as are wanted. Of the options, `workers` and
+        """Read the sources to their end, once for as many reports as are wanted. Of the options, `crew` and
         `baseline` count. Raises InputError if nothing could be read."""
         started = time.monotonic()
         matcher = Matcher(self._prefilter)
-        intake = Intake(matcher, self._index, options.workers)
+        intake = Intake(matcher, self._index, options.crew)
         intake.compare_with(options.baseline)
         reading = intake.take(sources)
         facts = _facts(reading)
@@ -104,7 +106,7 @@ class Engine:
         )
 
     def report(self, study: Study, options: Options = Options()) -> Report:
-        """Word what a study found, after the sheets or the prober have spoken. `workers` and `baseline` count no more.
+        """Word what a study found, after the sheets or the prober have spoken. `crew` and `baseline` count no more.
 
         Reports of one study are made one after the other: each judges the hypotheses anew.
         """

@@ -17,6 +17,7 @@ from logdoc.reader.skim import Skim
 from logdoc.reporting.novelty import Novelty
 from logdoc.rulebase import LiteralIndex
 from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, MILESTONES, observations
+from logdoc.scanner.ranges import Crew, alone
 from logdoc.sources import Source
 from logdoc.types.errors import InputError
 from logdoc.types.finding import Match
@@ -55,11 +56,11 @@ class Reading:
 class Intake:
     """One job's sources on their way in; `reading` holds what they have said so far."""
 
-    def __init__(self, matcher: Matcher, index: LiteralIndex, workers: int = 1) -> None:
+    def __init__(self, matcher: Matcher, index: LiteralIndex, crew: Crew = alone) -> None:
         self.reading = Reading()
         self._matcher = matcher
         self._index = index
-        self._workers = workers
+        self._crew = crew
         self._state = ReadState()
         self._dumps: dict[str, list[Dump]] = {}
         self._refused = 0
@@ -76,7 +77,7 @@ class Intake:
         """Read all sources to their end. Raises InputError if none of them could be read."""
         listed = list(sources)
         logs = [source for source in listed if source.kind != "flight-recorder"]
-        skim = Skim(logs, partial(triggers_of, self._index, (COLLECTIVES, ATTEMPTS, ABNORMAL)), self._workers)
+        skim = Skim(logs, partial(triggers_of, self._index, (COLLECTIVES, ATTEMPTS, ABNORMAL)), self._crew)
         for source in listed:
             if source.kind == "flight-recorder":
                 self._keep_dump(source)

@@ -17,11 +17,12 @@ from logdoc.engine import Engine, Options
 from logdoc.reader import skim
 from logdoc.render import render_json
 from logdoc.scanner import ranges, windows
-from logdoc.scanner.ranges import Orders, ranges_of, scan_ranges
+from logdoc.scanner.ranges import Orders, processes, ranges_of, scan_all
 from logdoc.scanner.text import as_utf8, bare, whole_lines
 from logdoc.scanner.triggers import AhoCorasickTriggers, HyperscanTriggers, Trigger, benign, with_escapes
 from logdoc.scanner.windows import Edges, Piece, WindowScan
 from logdoc.sources import discover
+from logdoc.sources.origins import FileOrigin
 from tests.rulekit import engine_of
 
 TRIGGERS = (Trigger(b"Fire in the", False, "fire"), Trigger(b"water", True, "water"))
@@ -132,7 +133,7 @@ def test_ranges_are_whole_lines_and_cover_the_file(tmp_path: Path, tight: None) 
     path = tmp_path / "log"
     path.write_bytes(b"".join(b"line %d of many\n" % number for number in range(3000)))
     size = path.stat().st_size
-    found = list(ranges_of(str(path), 0, size))
+    found = list(ranges_of(FileOrigin(str(path)), 0, size))
     assert [one.start for one in found[1:]] == [one.end for one in found[:-1]]
     assert (found[0].opens, found[-1].closes, found[-1].end) == (True, True, size)
     text = path.read_bytes()
@@ -154,9 +155,9 @@ def a_large_log(count: int = 4000) -> bytes:
 def test_a_worker_that_dies_only_costs_time(tmp_path: Path, tight: None, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "log"
     path.write_bytes(a_large_log())
-    listed = list(ranges_of(str(path), 0, path.stat().st_size))
-    alone = list(scan_ranges(listed, orders(), 1))
-    whole = ranges.scan_range
+    listed = list(ranges_of(FileOrigin(str(path)), 0, path.stat().st_size))
+    alone = list(scan_all(listed, orders(), processes(1)))
+    whole = ranges.Range.scan
 
     def dies(one: ranges.Range, given: Orders, scanner: ranges.TriggerScanner) -> ranges.Scanned:
         if os.getpid() != here and one.start > 20_000:
@@ -164,14 +165,14 @@ def test_a_worker_that_dies_only_costs_time(tmp_path: Path, tight: None, monkeyp
         return whole(one, given, scanner)
 
     here = os.getpid()
-    monkeypatch.setattr(ranges, "scan_range", dies)
-    assert list(scan_ranges(listed, orders(), 2)) == alone
+    monkeypatch.setattr(ranges.Range, "scan", dies)
+    assert list(scan_all(listed, orders(), processes(2))) == alone
     assert any(piece.why for scanned in alone for piece in scanned.pieces)
 
 
 def test_a_file_that_vanishes_is_no_crash(tmp_path: Path) -> None:
-    gone = ranges.Range(str(tmp_path / "gone"), 0, 100, True, True)
-    assert next(scan_ranges([gone], orders(), 1)).pieces == ()
+    gone = ranges.Range(FileOrigin(str(tmp_path / "gone")), 0, 100, True, True)
+    assert next(scan_all([gone], orders(), processes(1))).pieces == ()
 
 
 @pytest.fixture
@@ -185,7 +186,7 @@ def small(tmp_path: Path) -> Engine:
 
 def plainly(engine: Engine, paths: Sequence[Path], workers: int = 1) -> dict[str, object]:
     value = json.loads(
-        render_json(engine.explain(discover([str(path) for path in paths]).sources, Options(workers=workers)))
+        render_json(engine.explain(discover([str(path) for path in paths]).sources, Options(crew=processes(workers))))
     )
     value["input"]["seconds"] = 0
     assert isinstance(value, dict)
@@ -196,12 +197,15 @@ def test_workers_change_nothing_and_lines_are_exact(tmp_path: Path, small: Engin
     logs = [tmp_path / f"log{number}.txt" for number in range(3)]
     for number, path in enumerate(logs):
         path.write_bytes(a_large_log(1500 + number))
+    logs.append(tmp_path / "log3.txt.gz")
+    logs[3].write_bytes(gzip.compress(a_large_log(1503))[:-4])  # its end is missing
     reports = [plainly(small, logs, workers) for workers in (1, 2, 3)]
     assert reports[0] == reports[1] == reports[2]
     found = reports[0]["diagnoses"][0]  # type: ignore[index]
     assert (found["rule"], found["origin"]["line"], found["origin"]["rank"]) == ("a.fire", 501, 3)
-    assert [one["lines"] for one in reports[0]["input"]["sources"]] == [1500, 1501, 1502]  # type: ignore[index]
-    assert any("only searched" in warning for warning in reports[0]["warnings"])  # type: ignore[attr-defined]
+    assert [one["lines"] for one in reports[0]["input"]["sources"]] == [1500, 1501, 1502, 1503]  # type: ignore[index]
+    for said in ("only searched", "log3.txt.gz: the gzip data ends early"):
+        assert any(said in warning for warning in reports[0]["warnings"])  # type: ignore[attr-defined]
 
 
 def test_a_compressed_log_gives_the_lines_of_the_plain_one(tmp_path: Path, small: Engine, tight: None) -> None:

@@ -23,6 +23,7 @@ from logdoc.cli.common import (
 from logdoc.engine import Engine, Options
 from logdoc.render import FORMATS, TextOptions, render_text, rendered, shown
 from logdoc.rulebase import ready_rules, rule_roots
+from logdoc.scanner.ranges import Crew, processes
 from logdoc.sources import discover
 from logdoc.types.report import Report
 
@@ -63,6 +64,13 @@ Examples:
 @click.option(
     "--baseline", "baselines", multiple=True, metavar="GOOD", help="Logs of a good run: what is new stands out."
 )
+@click.option(
+    "--engine",
+    "where",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    help="Who scans large inputs: processes here, or Ray (RAY_ADDRESS, else a local cluster).",
+)
 @click.option("--python", metavar="EXE", help="The job's Python, for probes [default: the active environment's].")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours in text.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="No signs beyond ASCII round the texts.")
@@ -81,6 +89,7 @@ def explain(
     no_probes: bool,
     fact_files: tuple[str, ...],
     baselines: tuple[str, ...],
+    where: str,
     python: str | None,
     color: str,
     ascii_only: bool,
@@ -108,7 +117,7 @@ def explain(
     sheets = _sheets(fact_files)
     prober = None if no_probes or sheets else partial(_probe, python=python, quiet=quiet)
     good = discover(baselines).sources if baselines else ()
-    options = Options(language, sheets, prober, _workers(), warnings=found.warnings, baseline=good)
+    options = Options(language, sheets, prober, _crew(where), warnings=found.warnings, baseline=good)
     report = engine.explain(found.sources, options)
     click.echo(show(report), nl=False, color=True)
     if not quiet and form != "text":
@@ -133,6 +142,14 @@ def _follow(
 def _rendered(report: Report, form: str, redacted: bool | None, shape: TextOptions) -> str:
     """Text depends on the terminal; every other format is the same everywhere."""
     return render_text(shown(report, form, redacted), shape) if form == "text" else rendered(report, form, redacted)
+
+
+def _crew(where: str) -> Crew:
+    if where != "ray":
+        return processes(_workers())
+    from logdoc.scanner.ray_crew import ray_crew
+
+    return ray_crew()
 
 
 def _workers() -> int:

@@ -5,20 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
-from logdoc.scanner.ranges import Orders, Range, Scanned, ranges_of, scan_ranges
+from logdoc.reader.unpacking import Stream, Unpacking, sewn
+from logdoc.scanner.ranges import Crew, Job, Orders, Scanned, Seekable, alone, ranges_of, scan_all
 from logdoc.scanner.text import as_utf8
 from logdoc.scanner.triggers import Trigger, TriggerScanner, benign, trigger_scanner
-from logdoc.scanner.windows import Edges, Piece, WindowScan
+from logdoc.scanner.windows import Edges, Piece
 from logdoc.sources import Source
 from logdoc.sources.compression import MAGIC_BYTES, codec_of
 from logdoc.sources.origins import FileOrigin
+from logdoc.sources.remote import RemoteOrigin
 
 READ_IN_FULL = 8 << 20  # bytes of all sources together: a few seconds
 LARGE = 64 << 20  # from here on the whole must feel quick: less is read in full, and several processes scan
 OPENING_OF_LARGE = 1 << 20  # of all plain files together …
-OPENING_OF_STREAM = 64 << 10  # … and of each compressed one
+OPENINGS_OF_STREAMS, OPENING_OF_STREAM = 1 << 20, 64 << 10  # … and of all others, of one at most
 HEADS, TAILS = 1 << 20, 4 << 20  # read in any case: of all sources together …
 HEAD, TAIL = 4 << 10, 64 << 10  # … and of one at most
 BYTES_PER_TRIGGER = 256 << 10  # windows read for one trigger; later ones tell the same
@@ -47,10 +48,12 @@ class Skim:
 
     sources: Sequence[Source]
     triggers: Callable[[], Sequence[Trigger]]
-    workers: int = 1
+    crew: Crew = alone
     cut: set[str] = field(default_factory=set)
+    _is_large: bool = False
     _room: int = 0
     _openings: dict[int, int] = field(default_factory=dict)
+    _unpacked: set[int] = field(default_factory=set)
     _sample: bytearray = field(default_factory=bytearray)
     _scanning: tuple[Orders, TriggerScanner] | None = None
     _scans: Iterator[Scanned] = field(default_factory=lambda: iter(()))
@@ -60,56 +63,62 @@ class Skim:
         if sum(source.size or 0 for source in self.sources) <= LARGE:
             self._room = READ_IN_FULL
             return
+        self._is_large = True
         room = OPENING_OF_LARGE
         for source in self.sources:
-            if (path := _plain_file(source)) is not None:
-                text = _first_lines(path, room)
+            if (file := _plain_file(source)) is not None:
+                text = _first_lines(file, room)
                 room -= len(text)
                 self._sample += text
                 self._openings[id(source)] = len(text)
-        self._scans = scan_ranges(self._ranges(), self._ready()[0], self.workers)
+            elif _can_be_handed_over(source):
+                self._unpacked.add(id(source))
+        self._scans = scan_all(self._jobs(), self._ready()[0], self.crew)
 
     def part(self, source: Source, blocks: Iterable[bytes]) -> Part:
         """What is to be read of the next source, whose plain bytes are `blocks`."""
         part = Part()
         opening = self._openings.get(id(source))
-        pieces = self._of_stream(as_utf8(blocks), part) if opening is None else self._of_file(source, opening, part)
+        if opening is not None:
+            pieces = self._of_file(source, opening, part)
+        elif id(source) in self._unpacked:
+            pieces = self._of_unpacked(source, part)
+        else:
+            pieces = self._of_stream(as_utf8(blocks), part)
         part.windows = _windows(pieces)
         return part
 
     def _of_stream(self, blocks: Iterator[bytes], part: Part) -> Iterator[Piece]:
-        """The opening as long as there is room for it, then the windows; no line is torn between the two."""
-        room = OPENING_OF_STREAM if self._openings else self._room
-        line, opened, torn = 1, False, False
-        for block in blocks:
-            opening, rest = _up_to_line(block, room, torn)
-            if opening:
-                yield Piece(line, opening, opened)
-                self._learn(opening)
-                room, line = room - len(opening), line + opening.count(b"\n")
-                opened, torn = True, not opening.endswith(b"\n")
-            if rest:
-                yield from self._windows_of_stream(chain((rest,), blocks), line, opened, part)
-        self._room = max(0, room)
+        """What only this process can read, once, as it comes."""
+        stream = Stream(blocks, self._opening_of_stream() if self._is_large else self._room)
+        for opening in stream.opening():
+            yield opening
+            self._learn(opening.data)
+        self._room = max(0, stream.room)
+        if not stream.is_over:
+            orders, scanner = self._ready()
+            yield from self._worth_it(stream.windows(orders, scanner), part)
+            part.lines = stream.lines
+            self._note(stream.counts.cut, stream.counts.bytes, part)
 
-    def _windows_of_stream(self, rest: Iterator[bytes], line: int, opened: bool, part: Part) -> Iterator[Piece]:
-        orders, scanner = self._ready()
-        edges = Edges(0 if opened else orders.edges.head, orders.edges.tail)
-        scan = WindowScan(scanner, edges, orders.cut)
-        yield from self._worth_it(_sewn([(line - 1, scan.pieces(rest))], line, opened), part)
-        part.lines = line - 1 + scan.counts.lines
-        self._note(scan.counts.cut, scan.counts.bytes, part)
+    def _of_unpacked(self, source: Source, part: Part) -> Iterator[Piece]:
+        """What a worker made of a source that had to be unpacked."""
+        scanned = next(self._scans)
+        source.truncated, source.warnings = scanned.truncated, scanned.warnings
+        yield from self._worth_it(scanned.pieces, part)
+        part.bytes, part.lines = scanned.size, scanned.counts.lines
+        self._note(scanned.counts.cut, scanned.counts.bytes, part)
 
     def _of_file(self, source: Source, opening: int, part: Part) -> Iterator[Piece]:
-        path = _plain_file(source)
-        text = _first_lines(path, opening) if path is not None and opening else b""
+        file = _plain_file(source)
+        text = _first_lines(file, opening) if file is not None and opening else b""
         line = 1 + text.count(b"\n")
         if text:
             yield Piece(1, text)
         part.bytes = source.size
         if len(text) < (source.size or 0):
             scans = self._scans_of_one(part, line)
-            yield from self._worth_it(_sewn(scans, line, bool(text)), part)
+            yield from self._worth_it(sewn(scans, line, bool(text)), part)
 
     def _scans_of_one(self, part: Part, line: int) -> Iterator[tuple[int, Iterable[Piece]]]:
         """The ranges of the next file, each with the number of lines before it."""
@@ -118,14 +127,19 @@ class Skim:
             line += scanned.counts.lines
             self._note(scanned.counts.cut, scanned.counts.bytes, part)
             part.lines = line - 1
-            if scanned.range.closes:
+            if scanned.closes:
                 return
 
-    def _ranges(self) -> Iterator[Range]:
+    def _jobs(self) -> Iterator[Job]:
         for source in self.sources:
-            path = _plain_file(source)
-            if path is not None and id(source) in self._openings:
-                yield from ranges_of(path, self._openings[id(source)], source.size or 0)
+            file = _plain_file(source)
+            if file is not None and id(source) in self._openings:
+                yield from ranges_of(file, self._openings[id(source)], source.size or 0)
+            elif id(source) in self._unpacked:
+                yield Unpacking(source, self._opening_of_stream())
+
+    def _opening_of_stream(self) -> int:
+        return min(OPENING_OF_STREAM, OPENINGS_OF_STREAMS // max(1, len(self.sources)))
 
     def _learn(self, opening: bytes) -> None:
         if self._scanning is None:
@@ -167,30 +181,6 @@ class Skim:
         self.cut |= {triggers[number].label for number in numbers}
 
 
-def _sewn(scans: Iterable[tuple[int, Iterable[Piece]]], first: int, follows: bool) -> Iterator[Piece]:
-    """The pieces of one source's ranges with their lines' own numbers, no line twice. `first`: the first unread line;
-    `follows`: the line before it has been read."""
-    for before, pieces in scans:
-        for piece in pieces:
-            line, data = piece.line + before, piece.data
-            if line < first:
-                data = _without_lines(data, first - line)
-                line = first
-            if data:
-                yield Piece(line, data, piece.follows or (follows and line == first), piece.why)
-                first, follows = line + data.count(b"\n"), True
-
-
-def _without_lines(data: bytes, count: int) -> bytes:
-    start = 0
-    for _ in range(count):
-        found = data.find(b"\n", start) + 1
-        if not found:
-            return b""
-        start = found
-    return data[start:]
-
-
 def _windows(pieces: Iterator[Piece]) -> Iterator[Window]:
     """Pieces that follow each other as one window."""
     ahead = next(pieces, None)
@@ -207,35 +197,32 @@ def _windows(pieces: Iterator[Piece]) -> Iterator[Window]:
         yield ahead.line, blocks()
 
 
-def _up_to_line(block: bytes, room: int, torn: bool) -> tuple[bytes, bytes]:
-    """`block` up to the first line's end at or behind `room`, and the rest. `torn`: it begins within a line."""
-    if len(block) <= room:
-        return block, b""
-    if room <= 0 and not torn:
-        return b"", block
-    end = block.find(b"\n", max(0, room - 1)) + 1 or len(block)
-    return block[:end], block[end:]
-
-
-def _plain_file(source: Source) -> str | None:
-    """The path of a log that can be read at any offset: a file, neither compressed nor UTF-16, within its limits."""
+def _plain_file(source: Source) -> Seekable | None:
+    """Where a log can be read at any offset: a file, neither compressed nor UTF-16, within its limits."""
     origin = source.origin
-    if source.kind != "log" or not isinstance(origin, FileOrigin) or (source.size or 0) > source.limits.max_bytes:
+    if source.kind != "log" or not isinstance(origin, FileOrigin | RemoteOrigin):
+        return None
+    if source.size is None or source.size > source.limits.max_bytes:
         return None
     try:
         head = next(origin.raw_blocks(MAGIC_BYTES), b"")
     except OSError:
         return None
-    return None if codec_of(head) or head[:2] in (b"\xff\xfe", b"\xfe\xff") else origin.path
+    return None if codec_of(head) or head[:2] in (b"\xff\xfe", b"\xfe\xff") else origin
 
 
-def _first_lines(path: str, size: int) -> bytes:
+def _can_be_handed_over(source: Source) -> bool:
+    """Whether another process can read it too; a pipe's copy is ours alone."""
+    return source.kind == "log" and isinstance(source.origin, FileOrigin | RemoteOrigin)
+
+
+def _first_lines(file: Seekable, size: int) -> bytes:
     """About `size` bytes of a file, to the end of a line; all of it if it is shorter."""
     if size <= 0:
         return b""
-    with open(path, "rb", buffering=0) as file:
-        text: bytes = file.read(size)
+    with file.open() as opened:
+        text = opened.read(size)
         if len(text) < size or text.endswith(b"\n"):
             return text
-        rest: bytes = file.read(1 << 20)
+        rest = opened.read(1 << 20)
         return text + rest[: rest.find(b"\n") + 1 or len(rest)]

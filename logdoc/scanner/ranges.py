@@ -1,12 +1,13 @@
-"""Large plain files in ranges, scanned by this process or by several; the result is the same whoever does it."""
+"""Large inputs in jobs, scanned by this process or by a crew of others; the result is the same whoever does it."""
 
 from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO, Protocol
 
 from logdoc.scanner.triggers import Trigger, TriggerScanner, trigger_scanner
 from logdoc.scanner.windows import BYTES_AFTER, BYTES_BEFORE, Counts, Edges, Piece, WindowScan
@@ -14,26 +15,6 @@ from logdoc.scanner.windows import BYTES_AFTER, BYTES_BEFORE, Counts, Edges, Pie
 RANGE_BYTES = 32 << 20  # of one file, or of several small ones: the work of one task
 BLOCK_BYTES = 1 << 20
 TASKS_AHEAD = 2  # for each worker: results wait in memory
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Bytes `start` to `end` of a file, whole lines. `opens` and `closes`: it holds the file's first, last byte."""
-
-    path: str
-    start: int
-    end: int
-    opens: bool
-    closes: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Scanned:
-    """What is worth reading of a range, its lines numbered from 1 (and below, before its start), and its counts."""
-
-    range: Range
-    pieces: tuple[Piece, ...]
-    counts: Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +26,76 @@ class Orders:
     cut: Collection[int]
 
 
-def ranges_of(path: str, start: int, size: int) -> Iterator[Range]:
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What is worth reading of a job, its lines numbered from 1 (and below, before its start), and its counts.
+
+    `closes`: it reaches the end of its source. `size`: the plain bytes of a source that had to be unpacked for it;
+    then `truncated` and `warnings` are what the unpacking found.
+    """
+
+    pieces: tuple[Piece, ...]
+    counts: Counts
+    closes: bool
+    size: int | None = None
+    truncated: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+class Job(Protocol):
+    """A part of the input that one worker scans; it can be pickled. `size`: its bytes as stored."""
+
+    @property
+    def size(self) -> int: ...
+
+    def scan(self, orders: Orders, scanner: TriggerScanner) -> Scanned:
+        """Do it. Raises OSError where the input cannot be had."""
+
+    def given_up(self) -> Scanned:
+        """What there is if the input cannot be had."""
+
+
+Task = list[Job]
+Crew = Callable[[Iterator[Task], Orders], Iterator[Scanned]]
+
+
+class Seekable(Protocol):
+    """Where a file's bytes come from."""
+
+    def open(self) -> AbstractContextManager[BinaryIO]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bytes `start` to `end` of a file, whole lines. `opens` and `closes`: it holds the file's first, last byte."""
+
+    file: Seekable
+    start: int
+    end: int
+    opens: bool
+    closes: bool
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    def scan(self, orders: Orders, scanner: TriggerScanner) -> Scanned:
+        """See Job. A file that has become shorter gives what there is."""
+        edges = Edges(orders.edges.head if self.opens else 0, orders.edges.tail if self.closes else 0)
+        with self.file.open() as file:
+            scan = WindowScan(scanner, edges, orders.cut, _lead(file, self.start))
+            pieces = list(scan.pieces(_blocks(file, self.size)))
+            pieces += scan.trail(file.read(BYTES_AFTER))
+        return Scanned(tuple(pieces), scan.counts, self.closes)
+
+    def given_up(self) -> Scanned:
+        """See Job."""
+        return Scanned((), Counts(), self.closes)
+
+
+def ranges_of(source: Seekable, start: int, size: int) -> Iterator[Range]:
     """A file from the line that begins at `start`, in ranges that end with a line."""
-    with open(path, "rb", buffering=0) as file:
+    with source.open() as file:
         at = start
         while at < size:
             end = min(at + RANGE_BYTES, size)
@@ -55,34 +103,39 @@ def ranges_of(path: str, start: int, size: int) -> Iterator[Range]:
                 file.seek(end)
                 newline = file.read(BLOCK_BYTES).find(b"\n")
                 end = min(size, end + newline + 1)
-            yield Range(path, at, end, at == 0, end == size)
+            yield Range(source, at, end, at == 0, end == size)
             at = end
 
 
-def scan_ranges(ranges: Iterable[Range], orders: Orders, workers: int) -> Iterator[Scanned]:
-    """All ranges scanned, in their order. A worker that dies costs time: what it had is done again here."""
-    tasks = _tasks(ranges)
-    if workers > 1:
-        yield from _by_workers(tasks, orders, workers)
-        return
+def scan_all(jobs: Iterable[Job], orders: Orders, crew: Crew) -> Iterator[Scanned]:
+    """All jobs done, in their order."""
+    return crew(_tasks(jobs), orders)
+
+
+def scan_task(task: Task, orders: Orders, scanner: TriggerScanner) -> list[Scanned]:
+    """A worker's work. Raises OSError where a file cannot be read from where the worker is."""
+    return [job.scan(orders, scanner) for job in task]
+
+
+def scan_here(task: Task, orders: Orders, scanner: TriggerScanner) -> Iterator[Scanned]:
+    """The same by this process, which has the last word: what cannot be read now gives what there is."""
+    for job in task:
+        try:
+            yield job.scan(orders, scanner)
+        except OSError:
+            yield job.given_up()
+
+
+def alone(tasks: Iterator[Task], orders: Orders) -> Iterator[Scanned]:
+    """The crew of this process."""
     scanner = trigger_scanner(orders.triggers)
     for task in tasks:
-        for one in task:
-            yield scan_range(one, orders, scanner)
+        yield from scan_here(task, orders, scanner)
 
 
-def scan_range(one: Range, orders: Orders, scanner: TriggerScanner) -> Scanned:
-    """One range. A file that has become shorter, or unreadable, gives what there is."""
-    edges = Edges(orders.edges.head if one.opens else 0, orders.edges.tail if one.closes else 0)
-    try:
-        with open(one.path, "rb", buffering=0) as file:
-            lead = _lead(file, one.start)
-            scan = WindowScan(scanner, edges, orders.cut, lead)
-            pieces = list(scan.pieces(_blocks(file, one.end - one.start)))
-            pieces += scan.trail(file.read(BYTES_AFTER))
-    except OSError:
-        return Scanned(one, (), Counts())
-    return Scanned(one, tuple(pieces), scan.counts)
+def processes(count: int) -> Crew:
+    """A crew of `count` processes. One that dies costs time: what it had is done again here."""
+    return alone if count <= 1 else lambda tasks, orders: _by_processes(tasks, orders, count)
 
 
 def _lead(file: Any, start: int) -> bytes:
@@ -99,12 +152,12 @@ def _blocks(file: Any, size: int) -> Iterator[bytes]:
         yield block
 
 
-def _tasks(ranges: Iterable[Range]) -> Iterator[list[Range]]:
-    task: list[Range] = []
+def _tasks(jobs: Iterable[Job]) -> Iterator[Task]:
+    task: Task = []
     size = 0
-    for one in ranges:
-        task.append(one)
-        size += one.end - one.start
+    for job in jobs:
+        task.append(job)
+        size += job.size
         if size >= RANGE_BYTES:
             yield task
             task, size = [], 0
@@ -112,26 +165,26 @@ def _tasks(ranges: Iterable[Range]) -> Iterator[list[Range]]:
         yield task
 
 
-def _by_workers(tasks: Iterator[list[Range]], orders: Orders, workers: int) -> Iterator[Scanned]:
+def _by_processes(tasks: Iterator[Task], orders: Orders, count: int) -> Iterator[Scanned]:
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     # fork shares what is loaded already; where threads or the platform make it unsafe, a fresh interpreter starts
     context = get_context("fork" if sys.platform == "linux" else "spawn")
-    waiting: deque[tuple[list[Range], Future[list[Scanned]] | None]] = deque()
-    with ProcessPoolExecutor(workers, context, _prepare, (orders,)) as pool:
+    waiting: deque[tuple[Task, Future[list[Scanned]] | None]] = deque()
+    with ProcessPoolExecutor(count, context, _prepare, (orders,)) as pool:
         alive = True
         for task in tasks:
             future, alive = _handed_over(pool, task) if alive else (None, False)
             waiting.append((task, future))
-            if len(waiting) > workers * TASKS_AHEAD:
+            if len(waiting) > count * TASKS_AHEAD:
                 yield from _result(*waiting.popleft(), orders, BrokenProcessPool)
         while waiting:
             yield from _result(*waiting.popleft(), orders, BrokenProcessPool)
 
 
-def _handed_over(pool: Any, task: list[Range]) -> tuple[Any, bool]:
+def _handed_over(pool: Any, task: Task) -> tuple[Any, bool]:
     """The task's future, and whether the pool still lives."""
     try:
         return pool.submit(_scan_task, task), True
@@ -139,15 +192,14 @@ def _handed_over(pool: Any, task: list[Range]) -> tuple[Any, bool]:
         return None, False
 
 
-def _result(task: list[Range], future: Any, orders: Orders, broken: type[Exception]) -> list[Scanned]:
+def _result(task: Task, future: Any, orders: Orders, broken: type[Exception]) -> Iterable[Scanned]:
     if future is not None:
         try:
             done: list[Scanned] = future.result()
             return done
         except (broken, OSError):
             pass
-    scanner = trigger_scanner(orders.triggers)
-    return [scan_range(one, orders, scanner) for one in task]
+    return scan_here(task, orders, trigger_scanner(orders.triggers))
 
 
 _ready: list[tuple[Orders, TriggerScanner]] = []  # of a worker process: what `_prepare` was given
@@ -157,6 +209,5 @@ def _prepare(orders: Orders) -> None:
     _ready[:] = [(orders, trigger_scanner(orders.triggers))]
 
 
-def _scan_task(task: list[Range]) -> list[Scanned]:
-    orders, scanner = _ready[0]
-    return [scan_range(one, orders, scanner) for one in task]
+def _scan_task(task: Task) -> list[Scanned]:
+    return scan_task(task, *_ready[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import BinaryIO, Protocol, cast
 
 
 class Origin(Protocol):
@@ -23,9 +23,13 @@ class FileOrigin:
 
     def raw_blocks(self, size: int) -> Iterator[bytes]:
         # Unbuffered, since the blocks are large already; non-blocking, since some files of /proc (kmsg) would wait.
-        with open(self.path, "rb", buffering=0, opener=_open_nonblocking) as file:
+        with self.open() as file:
             while block := file.read(size):
                 yield block
+
+    def open(self) -> BinaryIO:
+        """The file itself, for reading at any offset."""
+        return cast(BinaryIO, open(self.path, "rb", buffering=0, opener=_open_nonblocking))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from logdoc.sources.limits import Limits
@@ -26,10 +27,16 @@ class RemoteOrigin:
 
     def raw_blocks(self, size: int) -> Iterator[bytes]:
         """See Origin."""
+        with self.open() as file:
+            while block := file.read(size):
+                yield block
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The object itself, for reading at any offset."""
         try:
             with self.filesystem.open(self.path, "rb") as file:
-                while block := file.read(size):
-                    yield block
+                yield file
         except OSError:
             raise
         except Exception as error:  # each file system brings its own exceptions
@@ -55,9 +62,11 @@ def remote_files(url: str, limits: Limits) -> tuple[list[RemoteFile], bool]:
     there are more than `limits.max_files`. InputError if there is nothing, or a package is missing."""
     name = shown_url(url)
     filesystem, root = _filesystem(url, name)
+    is_web = urlsplit(url).scheme in _WEB
     try:
         paths = sorted(islice(_paths(filesystem, root, url), limits.max_files + 1), key=natural_key)
-        files = [_remote_file(filesystem, path, name if path == root else "") for path in paths[: limits.max_files]]
+        wanted = paths[: limits.max_files]
+        files = [_remote_file(filesystem, path, name if path == root else "", is_web) for path in wanted]
     except Exception as error:  # see RemoteOrigin
         raise InputError(f"{name}: {_without(url, name, _one_line(error))}") from error
     if not files:
@@ -98,12 +107,11 @@ def _paths(filesystem: Any, root: str, url: str) -> Iterator[str]:
         yield root
 
 
-def _remote_file(filesystem: Any, path: str, name: str) -> RemoteFile:
-    size = None
-    if not name:
-        name = shown_url(str(filesystem.unstrip_protocol(path)))
-        size = filesystem.info(path).get("size")
-    return RemoteFile(name, RemoteOrigin(filesystem, path), size if isinstance(size, int) else None)
+def _remote_file(filesystem: Any, path: str, name: str, is_web: bool) -> RemoteFile:
+    """Of a web address the size would cost a request, and parts of it may not be had."""
+    size = None if is_web else filesystem.info(path).get("size")
+    shown_name = name or shown_url(str(filesystem.unstrip_protocol(path)))
+    return RemoteFile(shown_name, RemoteOrigin(filesystem, path), size if isinstance(size, int) else None)
 
 
 def _one_line(error: Exception) -> str:

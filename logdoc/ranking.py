@@ -94,7 +94,7 @@ def _relations(
         terms.append(ScoreTerm(name="another cause came before", value=table["preceded"]))
     if hypothesis.rule.fallback and any(not rival.rule.fallback for rival in rivals if rival is not hypothesis):
         terms.append(ScoreTerm(name="a specific cause is in sight", value=table["beside_specific"]))
-    if hypothesis.explains:
+    if hypothesis.explains and _strength(hypothesis) != "weak":  # a hint accounts for nothing
         terms.append(ScoreTerm(name=f"accounts for {len(hypothesis.explains)} symptoms", value=table["explains"]))
     return terms
 

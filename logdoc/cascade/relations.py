@@ -23,9 +23,16 @@ def relate(found: Sequence[Hypothesis]) -> None:
         if symptom.rule.kind != "symptom":
             continue
         for cause in found:
-            if cause is not symptom and cause.rule.severity not in MINOR and _explains(cause, symptom):
+            if cause is not symptom and not _is_minor(cause) and _explains(cause, symptom):
                 symptom.explained_by.append(cause.rule.id)
                 cause.explains.append(symptom.rule.id)
+
+
+def _is_minor(cause: Hypothesis) -> bool:
+    """A mere hint of a cause, by nothing else borne out, or what may be true and still break nothing."""
+    is_bare = cause.rule.kind == "cause" and not cause.context
+    is_hint = is_bare and all(match.signature.strength == "weak" for match in cause.matches)
+    return is_hint or cause.rule.severity in MINOR
 
 
 def _masks(one: Hypothesis, other: Hypothesis) -> bool:

@@ -4,6 +4,7 @@
 """
 
 from logdoc.dialects.base import Dialect, Peeled
+from logdoc.dialects.hosted import HOSTED
 from logdoc.dialects.jsonlog import JSONLOG
 from logdoc.dialects.k8s import K8S
 from logdoc.dialects.kernel import KERNEL
@@ -14,6 +15,6 @@ from logdoc.dialects.ray import RAY
 from logdoc.dialects.slurm import SLURM, SLURM_PROGRAM
 from logdoc.dialects.torchrun import GLOG, TORCHRUN
 
-ALL: tuple[Dialect, ...] = (NCCL, TORCHRUN, GLOG, KERNEL, K8S, MPI, RAY, SLURM, SLURM_PROGRAM, JSONLOG, PYTHON)
+ALL: tuple[Dialect, ...] = (NCCL, TORCHRUN, GLOG, KERNEL, K8S, MPI, HOSTED, RAY, SLURM, SLURM_PROGRAM, JSONLOG, PYTHON)
 
 __all__ = ["ALL", "Dialect", "Peeled"]

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import regex
 
-from logdoc.rulebase.index import signature_literals
+from logdoc.rulebase.benign import benign_line
+from logdoc.rulebase.index import is_evidence_of_failure, signature_literals
+from logdoc.rulebase.literals import Literals
 from logdoc.rulebase.load import RuleSet
 from logdoc.rulebase.yaml_source import locate
 from logdoc.types.errors import RuleProblem
@@ -68,6 +70,16 @@ def _signatures(rule: Rule) -> Iterator[Fault]:
             yield where, "a literal must not hold NUL: the reader takes it out of every line"
         elif literals.caseless and not all(text.isascii() for text in literals.strings):
             yield where, "a caseless literal must be ASCII"
+        elif is_evidence_of_failure(rule, signature):
+            yield from ((where, message) for message in _frequent(literals))
+
+
+def _frequent(literals: Literals) -> Iterator[str]:
+    """What healthy jobs print all the time must not make their logs worth reading: no more than one line in 10,000."""
+    for text in sorted(literals.strings):
+        line = benign_line(text, literals.caseless)
+        if line is not None:
+            yield f"the literal {text!r} is in lines that healthy jobs print all the time; give rarer `needs`: {line}"
 
 
 def _slowest(compiled: regex.Pattern[str]) -> float:
@@ -90,9 +102,28 @@ def _conditions(rule: Rule) -> Iterator[Fault]:
     for node, where in _nodes(rule.when, ("when",)):
         if not any(getattr(node, name) is not None for name in OPERATORS):
             yield where, f"a condition needs one of {', '.join(OPERATORS)}"
-        for named in (node.seen, node.count, node.ranks, node.silent_after, node.after, *(node.sequence or ())):
-            if named is not None and named not in rule.match:
+        for named in _signatures_of(node):
+            if named not in rule.match:
                 yield where, f"no signature is called {named!r}"
+    if _wants_a_name(rule.when):
+        named_here = {name for node, _ in _nodes(rule.when, ()) for name in _signatures_of(node)}
+        for name, signature in rule.match.items():
+            if signature.role == "evidence" and name not in named_here:
+                yield ("match", name), "`when` never names this signature, so it can never make the rule hold"
+
+
+def _signatures_of(node: Condition) -> tuple[str, ...]:
+    single = (node.seen, node.count, node.ranks, node.silent_after, node.after)
+    return (*(name for name in single if name is not None), *(node.sequence or ()))
+
+
+def _wants_a_name(node: Condition) -> bool:
+    """Whether the condition holds only where some signature that it names was seen."""
+    if node.any is not None:
+        return all(map(_wants_a_name, node.any))
+    if node.all is not None:
+        return any(map(_wants_a_name, node.all))
+    return any(value is not None for value in (node.seen, node.count, node.ranks, node.sequence))
 
 
 def _nodes(node: Condition, where: tuple[str | int, ...]) -> Iterator[tuple[Condition, tuple[str | int, ...]]]:

@@ -152,6 +152,8 @@ class Engine:
             ranks_seen=len(survey.tracks),
             was_last=survey.was_last,
         )
+        for one in found:
+            one.went_on = all(map(survey.went_on, one.matches))
         relate([one for one in found if one.rule.kind != "noise"])
         return found
 

@@ -83,8 +83,9 @@ def rule_values(rule: Rule, matches: Iterable[Match], facts: FactSet) -> dict[st
     captured: dict[str, str] = {}
     for match in matches:
         for name, text in match.captures.items():
-            captured.setdefault(f"{match.name}.{name}", text)
-            values.setdefault(name, text)
+            word = text.rstrip(" .,:;") or text  # the end of the log's sentence, not of the value
+            captured.setdefault(f"{match.name}.{name}", word)
+            values.setdefault(name, word)
     for fact_id, source in rule.facts.items():
         value = _from_captures(source.from_, source.as_, captured)
         known = value if value is not None else facts.value(fact_id)

@@ -56,6 +56,44 @@ def test_a_weak_hint_before_takes_nothing_from_a_strong_cause(engine_with_probe:
     assert (after.rule, after.confidence) == (alone.rule, alone.confidence)
 
 
+def test_a_hint_read_from_the_symptom_s_own_line_explains_it_as_little_as_none(tmp_path: Path) -> None:
+    engine = engine_of(
+        tmp_path,
+        a__hint="match: {seen: {regex: 'exit code two', strength: weak}}",
+        a__other="match: {seen: {regex: 'usage was shown', strength: weak}}",
+        a__failed="symptom:\nmatch: {seen: {regex: 'worker ended with exit code'}}\nexplained_by: ['a.hint', 'a.other']",
+    )
+    assert explained(engine, "worker ended with exit code two\n").diagnoses[0].rule == "a.failed"
+    assert explained(engine, "usage was shown\nworker ended with exit code\n").diagnoses[0].rule == "a.other"
+
+
+STEPS = "".join(f"[rank1]: step {number} loss 2.0\n" for number in range(8))
+
+
+@pytest.mark.parametrize(
+    ("log", "likely"),
+    [
+        (f"[rank1]: Fire here\n{STEPS}", False),
+        (f"{STEPS}[rank1]: Fire here\n", True),
+        (f"[rank0]: Fire here\n{STEPS}", True),
+        (f"[rank1]: Fire here\n{STEPS}[rank1]: Fire here\n", True),
+        (f"[W socket.cpp:663] Fire here\n{STEPS}", False),
+        (f"[E socket.cpp:663] Fire here\n{STEPS}", True),
+    ],
+)
+def test_a_rank_that_trains_on_has_not_failed(engine_with_probe: Engine, log: str, likely: bool) -> None:
+    top = explained(engine_with_probe, log).diagnoses[0]
+    assert (top.confidence >= 0.5) is likely
+    assert ("training went on after it" in {term.name for term in top.score}) is not likely
+
+
+def test_what_a_rank_survived_is_not_the_first_failure(engine_with_probe: Engine, tmp_path: Path) -> None:
+    engine = engine_of(tmp_path / "two", a__fire=PROBED, a__flood="match: {seen: {regex: 'Flood here'}}")
+    alone = explained(engine, "[rank1]: Flood here\n").diagnoses[0]
+    after = explained(engine, f"[rank1]: Fire here\n{STEPS}[rank1]: Flood here\n").diagnoses[0]
+    assert (after.rule, after.confidence) == (alone.rule, alone.confidence)
+
+
 @pytest.mark.parametrize(("has_nccl", "status"), [(False, "confirmed"), (True, "refuted")])
 def test_a_probe_of_the_failing_host_confirms_or_refutes(
     engine_with_probe: Engine, has_nccl: bool, status: str

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from logdoc.rulebase.observations import observations
 from logdoc.types.finding import Match
 from logdoc.types.record import Identity, Record
+
+STEPS = "first-step"  # the milestone of training going on
+ENOUGH_STEPS = 3  # a rank may still print one or two that it had done before it failed
 
 
 @dataclass(slots=True)
@@ -33,6 +37,7 @@ class Survey:
     _ranks_of_process: dict[tuple[str | None, int], set[int]] = field(default_factory=dict)
     _local_only: dict[int, RankTrack] = field(default_factory=dict)
     _tasks: dict[int, RankTrack] = field(default_factory=dict)
+    _last_steps: dict[int | str, deque[int]] = field(default_factory=dict)
 
     def see(self, records: Iterable[Record]) -> None:
         """Note who printed these records."""
@@ -57,6 +62,9 @@ class Survey:
             who = match.record.who
             if match.rank is not None and who.pid is not None and who.rank is None:
                 self._ranks_of_process.setdefault((who.host, who.pid), set()).add(match.rank)
+            if match.name == STEPS:
+                for printer in {match.rank, match.record.source} - {None}:
+                    self._last_steps.setdefault(printer, deque(maxlen=ENOUGH_STEPS)).append(match.record.seq)
             if match.rank is None:
                 continue
             track = self._note(self.tracks, match.rank, match.record)
@@ -90,6 +98,14 @@ class Survey:
         if track is not None and track.last is not None:
             return track.last.seq == match.record.seq
         return self._last_of_source.get(match.record.source) == match.record.seq
+
+    def went_on(self, match: Match) -> bool:
+        """Whether its rank trained on after it; where no rank is known, whether anybody did after a mere warning."""
+        record = match.record
+        if match.rank is None and (record.level != "WARNING" or "nccl" in record.dialects):
+            return False
+        steps = self._last_steps.get(record.source if match.rank is None else match.rank, ())
+        return len(steps) == ENOUGH_STEPS and steps[0] > record.seq
 
     def name_ranks(self, matches: Sequence[Match]) -> None:
         """Give matches of half-named printers their rank."""

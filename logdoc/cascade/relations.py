@@ -23,16 +23,17 @@ def relate(found: Sequence[Hypothesis]) -> None:
         if symptom.rule.kind != "symptom":
             continue
         for cause in found:
-            if cause is not symptom and not _is_minor(cause) and _explains(cause, symptom):
+            if cause is not symptom and cause.rule.severity not in MINOR and _explains(cause, symptom):
                 symptom.explained_by.append(cause.rule.id)
                 cause.explains.append(symptom.rule.id)
 
 
-def _is_minor(cause: Hypothesis) -> bool:
-    """A mere hint of a cause, by nothing else borne out, or what may be true and still break nothing."""
-    is_bare = cause.rule.kind == "cause" and not cause.context
-    is_hint = is_bare and all(match.signature.strength == "weak" for match in cause.matches)
-    return is_hint or cause.rule.severity in MINOR
+def _only_repeats(cause: Hypothesis, symptom: Hypothesis) -> bool:
+    """Whether a mere hint of a cause is all read from the lines that make the symptom: such a hint explains nothing."""
+    if cause.rule.kind != "cause" or any(match.signature.strength != "weak" for match in cause.matches):
+        return False
+    # by record, not by number: a verdict stands at its witness's place, yet says more than the witness
+    return {id(match.record) for match in cause.matches} <= {id(match.record) for match in symptom.matches}
 
 
 def _masks(one: Hypothesis, other: Hypothesis) -> bool:
@@ -52,7 +53,7 @@ def _explains(cause: Hypothesis, symptom: Hypothesis) -> bool:
     A cause may be written down after its consequences, so order decides only between symptoms that name each other.
     """
     fitting = [one for one in symptom.rule.explanations if fnmatchcase(cause.rule.id, one.rule)]
-    if not any(_seen_there(cause, symptom, one.where) for one in fitting):
+    if not any(_seen_there(cause, symptom, one.where) for one in fitting) or _only_repeats(cause, symptom):
         return False
     mutual = any(fnmatchcase(symptom.rule.id, one.rule) for one in cause.rule.explanations)
     if cause.rule.kind == "symptom" and mutual and not any(one.where != "anywhere" for one in fitting):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from logdoc.types.value import dataclass, field
 
 FIELDS = frozenset(
     {"rank", "local_rank", "task", "host", "pid", "thread", "device", "time", "level", "component", "attempt", "stream"}

@@ -1,11 +1,10 @@
-"""Prefixes of container log collectors (kubectl --timestamps, CRI files, [pod/…], docker compose, JobSet names,
-Determined) and of whoever pasted the log as a quotation."""
+"""Prefixes of container log collectors (kubectl --timestamps, CRI files, [pod/…], docker compose, JobSet names) and of
+whoever pasted the log as a quotation."""
 
 from __future__ import annotations
 
-import re
-
 from logdoc.dialects.base import Dialect
+from logdoc.kept.patterns import lazily
 
 # A trailing ordinal of a pod name is its index in the set: of a worker or node, never surely of a rank.
 _POD = r"[a-z0-9][a-z0-9.-]*?(?:-(?P<task>\d{1,5}))?(?:-[a-z0-9]{5})?"
@@ -14,20 +13,16 @@ K8S = Dialect(
     "k8s",
     frozenset("[0123456789abcdefghijklmnopqrstuvwxyz>"),
     (
-        re.compile(rf"\[pod/{_POD}(?:/[\w.-]+)?\] ?"),
+        lazily(rf"\[pod/{_POD}(?:/[\w.-]+)?\] ?"),
         # CRI log files: 2016-10-06T00:17:09.669794202Z stdout F message
-        re.compile(
-            r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)) (?P<stream>stdout|stderr) [FP] ?"
-        ),
+        lazily(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)) (?P<stream>stdout|stderr) [FP] ?"),
         # kubectl logs --timestamps: nanoseconds and Z (fewer digits where trailing zeros are cut)
-        re.compile(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)):? "),
+        lazily(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)):? "),
         # docker compose: `worker-1  | message`, `trainer  | message`
-        re.compile(r"[a-z][\w.-]*?-(?P<task>\d{1,4}) +\| "),
-        re.compile(r"[a-z][\w.-]{0,60} {1,20}\| (?=\S|  )"),
-        # Determined: `fa88a9df [rank=1] || message`
-        re.compile(r"[0-9a-f]{8} \[rank=(?P<rank>\d+)\] \|\| ?"),
+        lazily(r"[a-z][\w.-]*?-(?P<task>\d{1,4}) +\| "),
+        lazily(r"[a-z][\w.-]{0,60} {1,20}\| (?=\S|  )"),
         # Markdown's mark of a quotation (not Python's prompt, not pytest's mark of the failing line)
-        re.compile(r"(?:> ){1,4}(?=[\[({'/\w]| {1,2}\S)"),
+        lazily(r"(?:> ){1,4}(?=[\[({'/\w]| {1,2}\S)"),
     ),
     outer=True,
 )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from logdoc.dialects.base import Dialect
+from logdoc.kept.patterns import lazily
 
 _UPTIME = r"(?:<\d+>)?\[ *\d+\.\d+\] ?"
 
@@ -12,16 +11,16 @@ KERNEL = Dialect(
     "kernel",
     frozenset("[<JFMASOND0123456789"),
     (
-        re.compile(r"(?:<\d+>)?\[ *(?P<time>\d+\.\d{6})\](?:\[ *[TC]\d+\])? "),
-        re.compile(r"\[ *\+\d+\.\d{6}\] "),  # dmesg -d: only the time since the line before
-        re.compile(r"\[(?P<time>[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ?"),
-        re.compile(rf"(?P<time>[A-Z][a-z]{{2}} +\d+ \d\d:\d\d:\d\d) (?P<host>[\w.-]+) kernel: (?:{_UPTIME})?"),
-        re.compile(
+        lazily(r"(?:<\d+>)?\[ *(?P<time>\d+\.\d{6})\](?:\[ *[TC]\d+\])? "),
+        lazily(r"\[ *\+\d+\.\d{6}\] "),  # dmesg -d: only the time since the line before
+        lazily(r"\[(?P<time>[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ?"),
+        lazily(rf"(?P<time>[A-Z][a-z]{{2}} +\d+ \d\d:\d\d:\d\d) (?P<host>[\w.-]+) kernel: (?:{_UPTIME})?"),
+        lazily(
             r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?[+-]\d\d:?\d\d) (?P<host>[\w.-]+) kernel: "
             rf"(?:{_UPTIME})?"
         ),
         # other daemons of the same journal (kubelet, dockerd, nvidia-fabricmanager): keep their name in the body
-        re.compile(
+        lazily(
             r"(?P<time>[A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d) (?P<host>[\w.-]+) "
             r"(?=[\w.@/-]+(?:\[\d+\])?: )"
         ),

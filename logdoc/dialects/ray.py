@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 from logdoc.dialects.base import Dialect
+from logdoc.kept.patterns import lazily
 
 RAY = Dialect(
     "ray",
     frozenset("("),
     (
-        re.compile(
+        lazily(
             r"\((?P<component>[\w.<>:-]+?)(?:_(?:TP|DP|PP|EP)?\d+)* (?:rank=(?P<rank>\d+) )?pid=(?P<pid>\d+)"
             r"(?:, ip=(?P<host>[\w.:-]+))?\) ?"
         ),
-        re.compile(r"\(pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:-]+))?\) ?"),
-        re.compile(r"\(pid=gcs_server\)|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\) ?"),
+        lazily(r"\(pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:-]+))?\) ?"),
+        lazily(r"\(pid=gcs_server\)|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\) ?"),
     ),
     outer=True,
 )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
-
 from logdoc.dialects.base import Dialect
+from logdoc.kept.patterns import lazily
 
 # Lines of Slurm's own programs: they keep their name, and never continue what another program said.
 SLURM_PROGRAM = Dialect(
     "slurm-program",
     frozenset("s"),
-    (re.compile(r"(?:srun|sbatch|slurmstepd(?:-[\w.-]+)?): (?=\S)"),),
+    (lazily(r"(?:srun|sbatch|slurmstepd(?:-[\w.-]+)?): (?=\S)"),),
     keeps_prefix=True,
 )
 
 SLURM = Dialect(
     "slurm",
     frozenset(" 0123456789"),
-    # srun -l pads the task number to equal width: ` 3: message`, `13: message`
-    (re.compile(r" {0,5}(?P<task>\d{1,5}): (?=\S|$)"),),
+    # srun -l pads the task number to equal width: ` 3: message`, `13: message`; frames of stacks are indented
+    (lazily(r" {0,5}(?P<task>\d{1,5}): (?=\S|$| {2}File \"| {4,8}\S)"),),
     outer=True,
 )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
-
 from logdoc.dialects.base import Dialect
+from logdoc.kept.patterns import lazily
 
 TORCHRUN = Dialect(
     "torchrun",
     frozenset("["),
     (
         # sys.excepthook of init_process_group and the C++ logger: the GLOBAL rank
-        re.compile(r"\[rank(?P<rank>\d+)\]: ?"),
+        lazily(r"\[rank(?P<rank>\d+)\]: ?"),
         # --tee with its default template: [role name + LOCAL rank]:
-        re.compile(r"\[(?!rank)[A-Za-z_][\w.-]*?(?P<local_rank>\d+)\]:"),
+        lazily(r"\[(?!rank)[A-Za-z_][\w.-]*?(?P<local_rank>\d+)\]:"),
         # templates people set: [${role_name}${local_rank}|rank=${rank}]:  [rank 3]  [host:rank3]
-        re.compile(r"\[[A-Za-z_][\w.-]*?(?P<local_rank>\d+)[|,; ]+rank[=: ]?(?P<rank>\d+)\]:? ?"),
+        lazily(r"\[[A-Za-z_][\w.-]*?(?P<local_rank>\d+)[|,; ]+rank[=: ]?(?P<rank>\d+)\]:? ?"),
         # lower case only: the `[Rank N]` of ProcessGroupNCCL is the rank within its group and stays in the body
-        re.compile(r"\[[^\][]{0,60}\brank[=: ]{0,2}(?P<rank>\d+)[^\][]{0,60}\]:? ?"),
+        lazily(r"\[[^\][]{0,60}\brank[=: ]{0,2}(?P<rank>\d+)[^\][]{0,60}\]:? ?"),
     ),
     outer=True,
 )
@@ -29,24 +28,22 @@ GLOG = Dialect(
     frozenset("[FEWIVD"),
     (
         # [E1206 18:44:16.997991020 ProcessGroupNCCL.cpp:1515]  (2.4+) and  [E ProcessGroupNCCL.cpp:474]  (to 2.3)
-        re.compile(
+        lazily(
             r"\[(?P<level>[FEWIV])(?:(?P<time>\d{3,4} \d\d:\d\d:\d\d)\.\d+)? "
             rf"(?P<component>{_SOURCE_FILE}:\d+)\] ?"
         ),
         # I0527 15:16:57.219332 58624 ProcessGroupNCCL.cpp:2074]  real glog; torchrun's Python logger since 2.3
-        re.compile(
+        lazily(
             r"(?P<level>[FEWIVD])(?P<time>\d{3,4} \d\d:\d\d:\d\d)\.\d+ +(?P<thread>\d+) "
             rf"(?P<component>{_SOURCE_FILE}:\d+)\] ?"
         ),
         # [2026-11-30 07:48:30,023] torch.distributed.run: [WARNING]  (2.1-2.2)
-        re.compile(
-            r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\] (?P<component>torch[\w.]*): \[(?P<level>[A-Z]+)\] ?"
-        ),
+        lazily(r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\] (?P<component>torch[\w.]*): \[(?P<level>[A-Z]+)\] ?"),
     ),
 )
 
 # [Rank 3]  [PG 0 Rank 3]  [PG 0 (default_pg) Rank 3]  [PG ID 0 PG GUID 0(default_pg) Rank 3]
-_DEFAULT_GROUP_RANK = re.compile(r"\[(?:PG (?:ID )?0 (?:PG GUID 0)?(?:\((?:default_pg|)\))? ?)?Rank (\d+)\]:? ")
+_DEFAULT_GROUP_RANK = lazily(r"\[(?:PG (?:ID )?0 (?:PG GUID 0)?(?:\((?:default_pg|)\))? ?)?Rank (\d+)\]:? ")
 
 
 def default_group_rank(body: str) -> int | None:

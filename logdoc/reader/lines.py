@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from logdoc.reader.pasted import unflattened, without_margin
 from logdoc.scanner.text import as_utf8
 
 LONGEST_PIECE = 1 << 14  # characters; a longer line is read in pieces that keep its number
@@ -30,6 +31,7 @@ def physical_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
 
 def utf8_lines(blocks: Iterable[bytes], first: int) -> Iterator[tuple[int, str]]:
     """The same of a part of a stream, in UTF-8 already, whose first line has the number `first`."""
+    blocks = without_margin(blocks) if first == 1 else blocks
     for number, line in enumerate(_split(blocks), start=first):
         yield from ((number, text) for text in _clean(line))
 
@@ -63,6 +65,9 @@ def _clean(line: bytes) -> Iterator[str]:
         yield from _overwritten(text)
     elif "%|" in text:
         yield from _unglued(text)
+    elif '", line ' in text:
+        for part in unflattened(text):
+            yield from _pieces(part)
     else:
         yield from _pieces(text)
 

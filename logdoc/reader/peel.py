@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from logdoc.dialects import ALL, Dialect
 from logdoc.dialects.base import level_name
+from logdoc.dialects.mpi import MPI
+from logdoc.dialects.ray import RAY
+from logdoc.dialects.torchrun import TORCHRUN
 from logdoc.reader.sharpen import sharpened, start_of
 from logdoc.types.record import Identity
 
@@ -42,6 +45,8 @@ class Peeler:
         """Take every known prefix off a line. The first to name a field wins, the innermost time stamp is kept."""
         line = Line(number, raw, raw)
         self._lines += 1
+        if raw[:1] == " ":
+            _dedent(line)
         if self._lines == WORTH_SHARPENING:
             self._by_start.clear()
         for _ in range(MOST_LAYERS):
@@ -72,6 +77,13 @@ class Peeler:
         if len(self._by_start) < MOST_STARTS:
             self._by_start[start] = found
         return found
+
+
+def _dedent(line: Line) -> None:
+    """A log pasted into a list or a code block is indented; these launchers' prefixes no line of code begins with."""
+    text = line.text.lstrip(" ")
+    if any(text[:1] in dialect.starts and dialect.peel(text) is not None for dialect in (MPI, TORCHRUN, RAY)):
+        line.text = text
 
 
 def peel(number: int, raw: str) -> Line:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from logdoc.types.record import Record
 from logdoc.types.report import ProbeOutcome, ScoreTerm, Status
 from logdoc.types.rule import FactValue, Rule, Signature, Strength
+from logdoc.types.value import dataclass, field
 
 
 @dataclass(slots=True)
@@ -61,7 +60,7 @@ class ProbeResult:
 
 @dataclass(slots=True)
 class Hypothesis:
-    """A rule that may be true of this job, with all that speaks for and against it."""
+    """A rule that may be true of this job, with all that speaks for and against it. `went_on`: training did after it."""
 
     rule: Rule
     matches: list[Match]
@@ -74,6 +73,7 @@ class Hypothesis:
     terms: list[ScoreTerm] = field(default_factory=list)
     confidence: float = 0.0
     status: Status = "possible"
+    went_on: bool = False
 
     @property
     def first(self) -> Match:

@@ -1,0 +1,63 @@
+"""What pasting does to a log: the whole of it indented as a code block, or a traceback's newlines lost. Undone here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+LEAST_LINES = 4  # that say by their common margin that the log is indented
+_MARGIN = re.compile(rb" *")
+_FRAME = re.compile(rb'File "|\^|~')
+_SOURCE_LINE = '", line '
+# a frame, or at the end the exception, behind a blank where a newline was
+_FLAT = re.compile(
+    r' +(?=File "[^"\n]{1,400}", line \d+, in \S)'
+    r"| +(?=(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?:: |$))"
+)
+
+
+def without_margin(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The blocks of a log without the blanks that all lines of its first block begin with."""
+    stream = iter(blocks)
+    first = next(stream, b"")
+    margin = _margin(first)
+    if not margin:
+        yield from chain((first,), stream)
+        return
+    line_start, owed = re.compile(rb"\n {1,%d}" % margin), margin
+    for block in chain((first,), stream):
+        begin = min(owed, _width(block))
+        yield line_start.sub(b"\n", block[begin:])
+        _, newline, last = block.rpartition(b"\n")
+        owed = margin if newline else owed
+        owed = owed - len(last) if last == b" " * len(last) and len(last) < owed else 0
+
+
+def _margin(block: bytes) -> int:
+    if not block.startswith((b" ", b"\n")):
+        return 0
+    lines = [line for line in block.split(b"\n") if line.strip()]
+    if len(lines) < LEAST_LINES:
+        return 0
+    widths = [_width(line) for line in lines]
+    margin = min(widths)
+    # of a traceback that lost its first line all lines are indented, and must stay so
+    outermost = (line[margin:] for line, width in zip(lines, widths, strict=True) if width == margin)
+    return 0 if all(_FRAME.match(line) for line in outermost) else margin
+
+
+def _width(line: bytes) -> int:
+    found = _MARGIN.match(line)
+    return found.end() if found else 0
+
+
+def unflattened(text: str) -> list[str]:
+    """A traceback in one line as the lines it had; any other line as it is."""
+    if text.count(_SOURCE_LINE) < 2:
+        return [text]
+    head, *frames = _FLAT.split(text)
+    lines = [head]
+    for part in frames:
+        lines.append(part if not part.startswith('File "') else f"  {part}")
+    return lines

@@ -1,0 +1,75 @@
+"""Logs that went through a web page: indented as a whole, each line indented, or a traceback without its newlines."""
+
+from __future__ import annotations
+
+import pytest
+
+from logdoc.reader.lines import physical_lines
+from logdoc.reader.peel import peel
+
+TRACE = b"""\
+Traceback (most recent call last):
+  File "t.py", line 3, in <module>
+    main()
+RuntimeError: Address already in use
+"""
+
+
+def lines(*blocks: bytes) -> list[str]:
+    return [text for _, text in physical_lines(blocks)]
+
+
+def indented(text: bytes, by: int = 4) -> bytes:
+    return b"".join(b" " * by + line for line in text.splitlines(keepends=True))
+
+
+@pytest.mark.parametrize("by", [1, 2, 4, 12])
+def test_the_common_margin_of_a_log_goes(by: int) -> None:
+    assert lines(indented(TRACE, by)) == lines(TRACE)
+
+
+def test_later_blocks_lose_the_same_margin_wherever_they_are_cut() -> None:
+    text = indented(TRACE)
+    for cut in range(len(text)):
+        assert lines(text, text[:cut], text[cut:]) == lines(TRACE) * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TRACE,
+        b"Events:\n  Type  Reason\n  Normal  Pulled\n  Normal  Started\n",
+        b"  a\n",
+        b'  File "t.py", line 3, in <module>\n    main()\n  File "t.py", line 9, in main\n    run()\n',
+    ],
+)
+def test_what_is_indented_for_a_reason_stays(text: bytes) -> None:
+    assert lines(text) == text.decode().splitlines()
+
+
+def test_a_flat_traceback_gets_its_lines_back_all_with_its_number() -> None:
+    flat = b" ".join(line.strip() for line in TRACE.splitlines()).replace(
+        b"main() ", b'main() File "t.py", line 9, in main run() '
+    )
+    told = list(physical_lines([b"before\n", flat, b"\nafter\n"]))
+    assert [number for number, _ in told] == [1, 2, 2, 2, 2, 3]
+    assert [text for _, text in told][1:-1] == [
+        "Traceback (most recent call last):",
+        '  File "t.py", line 3, in <module> main()',
+        '  File "t.py", line 9, in main run()',
+        "RuntimeError: Address already in use",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "body", "rank"),
+    [
+        ("      [rank3]: ValueError: bad", "ValueError: bad", 3),
+        ("    [1,2]<stderr>:ValueError: bad", "ValueError: bad", 2),
+        ("    raise ValueError('[rank3]: bad')", "    raise ValueError('[rank3]: bad')", None),
+        ("    flags | re.X", "    flags | re.X", None),
+    ],
+)
+def test_a_launcher_s_prefix_counts_behind_blanks(line: str, body: str, rank: int | None) -> None:
+    peeled = peel(1, line)
+    assert (peeled.text, peeled.who.rank) == (body, rank)

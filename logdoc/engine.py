@@ -18,7 +18,7 @@ from logdoc.reader import ReadState, read
 from logdoc.reporting import Findings, build_report
 from logdoc.reporting.wording import phrase
 from logdoc.rulebase import RuleSet, build_index
-from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, FACTS, MILESTONES, observations
+from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, FACTS, MILESTONES, STACKS, observations
 from logdoc.scanner.ranges import Crew, alone
 from logdoc.sources import Source, source_from_bytes
 from logdoc.types.finding import Fact, Hypothesis, Match
@@ -176,13 +176,18 @@ def _facts(reading: Reading) -> FactSet:
 def _order(reading: Reading, matcher: Matcher, facts: FactSet) -> None:
     """Put who and when right, then let the watchdogs' joint verdict speak as further records."""
     reading.survey.settle(_several_nodes(reading))
-    watchdogs = reading.observed[COLLECTIVES]
-    reading.survey.name_ranks([*reading.matches, *watchdogs])
-    number_attempts([*reading.matches, *watchdogs], reading.observed[ATTEMPTS])
+    watchdogs, stacks = reading.observed[COLLECTIVES], reading.observed[STACKS]
+    reading.survey.name_ranks([*reading.matches, *watchdogs, *stacks])
+    number_attempts([*reading.matches, *watchdogs, *stacks], reading.observed[ATTEMPTS])
     known = facts.value("job.world_size")
     size = known if isinstance(known, int) else None
     said = verdicts(waiting_ranks(watchdogs), reading.survey.tracks, size)
     said += stall_verdict(reading.survey.tracks, size)
+    if stacks:
+        from logdoc.stacks import stack_verdict
+
+        survey = reading.survey
+        said += stack_verdict(stacks, size, survey.rank_of, survey.hosts, hung=bool(watchdogs))
     if said:
         reading.matches += [match for match in matcher.find(said) if match.rule.id not in reading.observed]
     set_clocks(reading.matches, reading.observed[MILESTONES])

@@ -10,9 +10,10 @@ from typing import Literal
 from logdoc.reader.peel import Line
 
 MOST_LINES = 400  # of one record; what follows becomes the next one
+MOST_STACK_LINES = 4000  # of the stacks of one process: a native dump has hundreds of threads
 MOST_MESSAGE_LINES = 40  # an exception's text below its first line
 
-Mode = Literal["plain", "frames", "message", "report"]
+Mode = Literal["plain", "frames", "message", "report", "stacks"]
 
 _TRACEBACK = re.compile(r"\s*(?:\+ (?:Exception Group )?)?Traceback \(most recent call last\):")
 _FRAME = re.compile(r'\s+File "[^"]+", line \d+')
@@ -27,6 +28,24 @@ _CHAIN = re.compile(
     r"(?:During handling of the above exception, another exception occurred:"
     r"|The above exception was the direct cause of the following exception:)"
 )
+# The first line of a process's stacks: py-spy, faulthandler, gdb, systemd-coredump, UCX, glog and absl, Open MPI.
+_STACKS = re.compile(
+    r"(?P<process>Fatal Python error: |Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$"
+    r"|\*\*\* (?:SIG[A-Z]+ received|Aborted at \d+ \(unix time\)|Process received signal \*\*\*)"
+    r"|==== backtrace \(tid: *\d+\) ====)"
+    r"|(?P<thread>Thread (?:0x)?[0-9A-Fa-f]+ \((?:idle|active(?:\+gil)?|Thread 0x[0-9a-f]+|LWP \d+)\b"
+    r"|(?:Thread|Current thread) 0x[0-9a-f]+ (?:\[[^\]]*\] )?\(most recent call first\):"
+    r"|Stack \(most recent call first\):|Stack trace of thread \d+:)|(?P<innermost>#0  \S)"
+)
+_STACKS_START = frozenset("TCSF*=#")
+# What else such a dump holds at the start of a line; its frames are indented or numbered.
+_STACKS_GO_ON = re.compile(
+    r"\s{2}|\t|#\d+ |Python runtime state: |Extension modules: |PC: @ |\*\*\* (?:SIG|End of)| *\d+ {1,2}0x[0-9a-f]"
+    r"|={20,}$|\]$|\[ ?\d+\] |Signal(?: code)?: |Failing at address: |Associated errno: |\[Inferior \d"
+)
+# A process's name, which many programs print, begins py-spy's dump only if this follows; a bracket its JSON form.
+_PYSPY_NAME, _PYSPY_VERSION = re.compile(r"Process \d+: \S"), "Python v"
+_PYSPY_JSON = re.compile(r' {4}"pid": \d+,$')
 _REPORT = "ChildFailedError:"
 _WARNED = re.compile(r"(?:/|[A-Za-z]:\\)?[\w./\\ -]{1,300}\.py:\d+: \w*Warning: |\w*Warning: ")
 _RULER = re.compile(r"={10,}\s*$")
@@ -60,14 +79,14 @@ class Joiner:
             draft.lines.append(line)
             return
         if draft is not None:
-            yield draft.lines
+            yield _without_trailing_blanks(draft)
             del self.drafts[key]
         if line.text.strip():
             self.drafts[key] = _open(line)
 
     def flush(self) -> Iterator[list[Line]]:
         drafts, self.drafts = self.drafts, {}
-        yield from (draft.lines for draft in drafts.values())
+        yield from (_without_trailing_blanks(draft) for draft in drafts.values())
 
 
 def _printer(line: Line) -> tuple[object, ...]:
@@ -76,8 +95,17 @@ def _printer(line: Line) -> tuple[object, ...]:
     return (who.rank, who.local_rank, who.task, who.pid, who.thread)
 
 
+def _without_trailing_blanks(draft: Draft) -> list[Line]:
+    """Between the threads of a dump there are blank lines; behind its last one they are no part of it."""
+    while draft.mode == "stacks" and not draft.lines[-1].text.strip():
+        draft.lines.pop()
+    return draft.lines
+
+
 def _open(line: Line) -> Draft:
     text = line.text
+    if text[0] in _STACKS_START and _STACKS.match(text):
+        return Draft([line], "stacks")
     if _TRACEBACK.match(text) or _FRAME.match(text) or _CXX_FRAMES.match(text):
         return Draft([line], "frames")
     if _REPORT in text:
@@ -88,8 +116,11 @@ def _open(line: Line) -> Draft:
 
 
 def _continues(draft: Draft, line: Line) -> bool:
-    if len(draft.lines) >= MOST_LINES or (line.headed and not _same_header(draft.first, line)):
+    most = MOST_STACK_LINES if draft.mode == "stacks" else MOST_LINES
+    if len(draft.lines) >= most or (line.headed and not _same_header(draft.first, line)):
         return False
+    if draft.mode == "stacks":
+        return _continues_stacks(draft, line)
     if draft.mode == "report":
         return _continues_report(draft, line)
     if _TRACEBACK.match(line.text) and _logs_it(draft, line):
@@ -102,6 +133,21 @@ def _continues(draft: Draft, line: Line) -> bool:
     if draft.mode == "message":
         return _continues_message(draft, line)
     return _continues_plain(draft, line)
+
+
+def _continues_stacks(draft: Draft, line: Line) -> bool:
+    """The stacks of one process. Within a faulthandler dump a blank line stands between two threads: a thread straight
+    below another's frames is of the next dump. So is an innermost frame that no thread's head announces."""
+    head = _STACKS.match(line.text)
+    if head is None:
+        return not line.text.strip() or _STACKS_GO_ON.match(line.text) is not None
+    if head["process"]:
+        return False
+    last = draft.lines[-1].text
+    if head["innermost"]:
+        above = _STACKS.match(last)
+        return above is not None and above["thread"] is not None
+    return "most recent call first" not in line.text or not last.startswith("  File ")
 
 
 # What a logger says before the traceback of an exception that was caught.
@@ -161,6 +207,9 @@ def _continues_message(draft: Draft, line: Line) -> bool:
 
 def _continues_plain(draft: Draft, line: Line) -> bool:
     text = line.text
+    if _begins_pyspy_dump(draft, text):
+        draft.mode = "stacks"
+        return True
     if not text.strip() or (line.headed and not draft.first.headed):
         return False
     if _CXX_FRAMES.match(text):
@@ -171,6 +220,12 @@ def _continues_plain(draft: Draft, line: Line) -> bool:
     if line.headed:
         return text[0].isspace() and text.strip() != ""
     return text.startswith(("  ", "\t")) and not draft.first.text.startswith(("  ", "\t"))
+
+
+def _begins_pyspy_dump(draft: Draft, text: str) -> bool:
+    if len(draft.lines) == 1:
+        return text.startswith(_PYSPY_VERSION) and _PYSPY_NAME.match(draft.first.text) is not None
+    return len(draft.lines) == 2 and draft.first.text == "[" and _PYSPY_JSON.match(text) is not None
 
 
 def _continues_report(draft: Draft, line: Line) -> bool:

@@ -6,15 +6,15 @@ They travel through the same literal pass as the rules; their ids (`~facts` …)
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from logdoc.kept import kept_document
 from logdoc.types.rule import Examples, FactType, Kind, Rule, Signature, Text
+from logdoc.types.value import dataclass
 
 FACTS, MILESTONES, ABNORMAL = "~facts", "~milestones", "~abnormal"
-COLLECTIVES, ATTEMPTS = "~collectives", "~attempts"
+COLLECTIVES, ATTEMPTS, STACKS = "~collectives", "~attempts", "~stacks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ def observations() -> Observations:
             _pseudo(ABNORMAL, abnormal),
             _pseudo(COLLECTIVES, _plain(data["collectives"])),
             _pseudo(ATTEMPTS, _plain(data["attempts"])),
+            _pseudo(STACKS, _of_records(data["stacks"])),
         ),
         fact_types={fact_id: fact["as"] for fact_id, fact in data["facts"].items()},
         milestones={
@@ -94,6 +95,14 @@ def parse_observations(text: str) -> Any:
 
 def _plain(entries: Any) -> dict[str, Signature]:
     return {name: Signature(regex=entry["regex"], role="context") for name, entry in entries.items()}
+
+
+def _of_records(entries: Any) -> dict[str, Signature]:
+    """Signatures of which one match a record is enough."""
+    return {
+        name: Signature(regex=entry["regex"], needs=tuple(entry["needs"]), role="context", scope="record")
+        for name, entry in entries.items()
+    }
 
 
 def _pseudo(rule_id: str, signatures: dict[str, Signature], kind: Kind = "noise") -> Rule:

@@ -112,7 +112,7 @@ class Engine:
         """
         started = time.monotonic()
         reading, facts = study.reading, study.facts.copy()
-        ranked = _ranked([one for one in study.found if one.rule.kind != "noise"], facts, options)
+        ranked = _ranked([one for one in study.found if one.rule.kind != "noise"], facts, reading.survey.hosts, options)
         findings = Findings(
             ranked=ranked,
             noise=[one for one in study.found if one.rule.kind == "noise"],
@@ -199,7 +199,7 @@ def _several_nodes(reading: Reading) -> bool:
     return len(reading.survey.hosts) > 1 or any(node not in ("0", "1") for node in nodes)
 
 
-def _ranked(found: list[Hypothesis], facts: FactSet, options: Options) -> list[Hypothesis]:
+def _ranked(found: list[Hypothesis], facts: FactSet, hosts: set[str], options: Options) -> list[Hypothesis]:
     """The hypotheses ranked by the logs, then once more after the probes that they ask for have spoken."""
     for one in found:
         one.probe_results = []
@@ -213,8 +213,8 @@ def _ranked(found: list[Hypothesis], facts: FactSet, options: Options) -> list[H
         sheets = (options.prober(wanted),)
     if not sheets:
         return ranked
-    judge(ranked, sheets, facts)
-    facts.add(facts_here(sheets, ranked[0].host))
+    judge(ranked, sheets, facts, hosts)
+    facts.add(facts_here(sheets, ranked[0].host, hosts))
     facts.add(version_facts(facts))
     return rank(ranked)
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from logdoc.cli import main
+from logdoc.cli.commands import commands as main
+from logdoc.probes.base import FactSheet, sheet_json
+from logdoc.types.finding import Fact
 
 
 @pytest.mark.parametrize(
@@ -33,6 +39,98 @@ def test_the_collector_as_a_script_and_the_list_of_probes() -> None:
     script = CliRunner().invoke(main, ["probe", "--script"]).stdout
     compile(script, "probe.py", "exec")
     assert "torch-build" in CliRunner().invoke(main, ["probe", "--list"]).stdout
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_an_expectation_must_hold_wherever_it_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sheets(*values: bool | None) -> Callable[..., list[FactSheet]]:
+        told = [
+            FactSheet(
+                host=f"n{number}",
+                facts=(Fact(id="gloo.rank", value=number, origin="gloo-hosts@n"),)
+                + (() if value is None else (Fact(id="gloo.hosts_ok", value=value, origin="gloo-hosts@n"),)),
+                errors=(),
+                python="",
+                source="live",
+            )
+            for number, value in enumerate(values)
+        ]
+        return lambda *_arguments, **_options: told
+
+    wanted = ["probe", "--active", "gloo-hosts", "--hosts", "a,b", "--launch", "ssh", "--expect", "gloo.hosts_ok=true"]
+    for values, code in (((True, True), 0), ((True, None), 0), ((True, False), 1), ((None, None), 1)):
+        monkeypatch.setattr("logdoc.probes.gloo_hosts.launch", sheets(*values))
+        assert run(*wanted).exit_code == code, values
+
+
+def test_hosts_are_reached_by_name_and_port() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        where = ["--hosts", "127.0.0.1,localhost", "--port", str(server.getsockname()[1])]
+        done = run("probe", "--active", "tcp-reach", *where, "--expect", "tcp.ok=true")
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 2)
+    assert run("probe", "--active", "tcp-reach", *where, "--expect", "tcp.ok=true").exit_code == 1
+
+
+def test_nothing_could_be_looked_at_is_no_success(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "python")
+    for command in (["probe", "--all"], ["doctor"], ["doctor", "--format", "json"]):
+        done = run(*command, "--python", nowhere)
+        assert done.exit_code == 2, command
+    # One line for all probes, not one for each.
+    assert run("probe", "--all", "--python", nowhere).stderr.count("\n") == 1
+    verified = run("verify", "install.torch-cpu-build", "--python", nowhere)
+    assert (verified.exit_code, verified.stdout.count("does not exist")) == (1, 1)
+
+
+def test_a_hung_tool_is_one_line_for_all_its_probes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\nsleep 300\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    began = time.monotonic()
+    done = run("doctor")  # the default: five seconds
+    assert time.monotonic() - began < 6.0
+    [line] = [line for line in done.stdout.splitlines() if "did not answer" in line]
+    assert line.startswith("? gpu-list, gpu-memory, gpu-processes, gpu-health")
+    assert "? more time may show more: --budget 30" in done.stdout
+
+
+def test_verify_says_what_to_type_where_it_cannot_tell() -> None:
+    done = run("verify", "topology.p2p-broken", "--python", sys.executable)
+    assert done.exit_code == 1
+    assert "p2p-copy, nccl-allreduce: --active" in done.stdout
+    assert "$ nvidia-smi topo -p2p r   #" in done.stdout
+    assert "<python>" not in run("verify", "install.cuda-runtime-mismatch", "--python", sys.executable).stdout
+
+
+@pytest.mark.parametrize(("has_nccl", "word", "code"), [(True, "fixed", 0), (False, "not fixed", 1)])
+def test_verify_judges_a_fact_file(has_nccl: bool, word: str, code: int, tmp_path: Path) -> None:
+    fact = Fact(id="torch.has_nccl", value=has_nccl, origin="torch-build@node-4")
+    sheet = FactSheet(host="node-4", facts=(fact,), errors=(), python="python", source="live")
+    path = tmp_path / "facts.json"
+    path.write_text(sheet_json(sheet))
+    done = run("verify", "install.torch-cpu-build", "--facts", str(path))
+    assert (done.stdout.splitlines()[0], done.exit_code) == (f"install.torch-cpu-build: {word}", code)
+
+
+def test_doctor_judges_every_host_of_a_file(tmp_path: Path) -> None:
+    facts = [Fact(id="shm.free", value=size, origin="shm@n", unit="bytes") for size in (1 << 20, 1 << 35)]
+    sheets = [FactSheet(host=f"n{n}", facts=(fact,), errors=(), python="", source="x") for n, fact in enumerate(facts)]
+    path = tmp_path / "facts.jsonl"
+    path.write_text("\n".join(map(sheet_json, sheets)))
+    done = run("doctor", "--facts", str(path), "--format", "json")
+    documents = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(one["host"], [found["id"] for found in one["findings"]]) for one in documents] == [
+        ("n0", ["shm-small"]),
+        ("n1", []),
+    ]
+    assert done.exit_code == 1
+    assert "✓ nothing found that keeps NCCL from working" in run("doctor", "--facts", str(path)).stdout
 
 
 def test_doctor_judges_a_fact_file(tmp_path: Path) -> None:

@@ -118,7 +118,10 @@ def test_every_active_probe_runs_by_its_id_or_says_what_it_needs(monkeypatch: py
         run_active("gpu-memory-peak")
     with pytest.raises(InputError, match="not an active probe"):
         run_active("gpu-list")
-    for id in (entry.id for entry in PROBES if entry.active and entry.id not in ("tcp-reach", "gpu-memory-peak")):
+    with pytest.raises(InputError, match="--hosts"):
+        run_active("gloo-hosts")
+    asking = ("tcp-reach", "gpu-memory-peak", "gloo-hosts")
+    for id in (entry.id for entry in PROBES if entry.active and entry.id not in asking):
         sheet = run_active(id, "/nowhere/python")
         assert {error.probe for error in sheet.errors} == {id}
 

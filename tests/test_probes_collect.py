@@ -99,7 +99,7 @@ def torch_files(version: str = CUDA_WHEEL) -> dict[str, str]:
     }
 
 
-def fake_torch(available: bool = True, complaint: str = "") -> Any:
+def fake_torch(available: bool = True, complaint: str = "", cudnn: Callable[[], Any] = lambda: 90100) -> Any:
     def is_available() -> bool:
         if complaint:
             warnings.warn(complaint, stacklevel=1)
@@ -117,7 +117,9 @@ def fake_torch(available: bool = True, complaint: str = "") -> Any:
         nccl=SimpleNamespace(version=lambda: (2, 21, 5)),
     )
     flags = "sm_50 sm_80 sm_86 sm_90 compute_90"
-    return SimpleNamespace(distributed=distributed, cuda=cuda, _C=SimpleNamespace(_cuda_getArchFlags=lambda: flags))
+    compiled = SimpleNamespace(_cuda_getArchFlags=lambda: flags)
+    backends = SimpleNamespace(cudnn=SimpleNamespace(version=cudnn))
+    return SimpleNamespace(distributed=distributed, cuda=cuda, backends=backends, _C=compiled)
 
 
 def test_a_cuda_wheel_is_told_from_its_files_and_its_import(tmp_path: Path) -> None:
@@ -132,6 +134,22 @@ def test_a_cuda_wheel_is_told_from_its_files_and_its_import(tmp_path: Path) -> N
     assert (known["torch.cuda_available"], known["torch.device_count"]) == (True, 4)
     assert known["torch.wheel"] == "torch-2.6.0+cu124 cp310-cp310-linux_x86_64"
     assert (known["torch.installer"], known["torch.mixed_installers"]) == ("pip", False)
+
+
+@pytest.mark.parametrize(("number", "version"), [(90100, "9.1.0"), (91002, "9.10.2"), (8902, "8.9.2"), (None, "none")])
+def test_the_version_of_cudnn(number: int | None, version: str, tmp_path: Path) -> None:
+    machine = SmallMachine(tmp_path, torch_files(), module=lambda: fake_torch(cudnn=lambda: number))
+    assert facts_of(torch_build, machine)["torch.cudnn"] == version
+
+
+def test_a_cudnn_that_does_not_fit_is_told_and_ends_nothing(tmp_path: Path) -> None:
+    def refuse() -> int:
+        raise RuntimeError("cuDNN version incompatibility: PyTorch was compiled against (9, 1, 0)")
+
+    known = facts_of(torch_build, SmallMachine(tmp_path, torch_files(), module=lambda: fake_torch(cudnn=refuse)))
+    assert known["torch.cudnn_error"].startswith("RuntimeError: cuDNN version incompatibility")
+    assert "torch.cudnn" not in known
+    assert known["torch.cuda_available"] is True
 
 
 def test_the_drivers_complaint_is_kept(tmp_path: Path) -> None:
@@ -239,6 +257,8 @@ def test_a_library_before_the_wheels_own_is_seen(tmp_path: Path) -> None:
 
 def test_shared_objects_are_found_in_wheels_folders_and_the_loaders_cache(tmp_path: Path) -> None:
     files = {"/site/nvidia/nccl/lib/libnccl.so.2": "", "/usr/lib64/libnccl.so.2.18.3": "", "/dev/gdrdrv": ""}
+    files |= {"/opt/amazon/efa/lib/libfabric.so.1": "", "/opt/amazon/ofi-nccl/lib/libnccl-net.so": ""}
+    files |= {"/site/nvidia/cudnn/lib/libcudnn.so.9": "", "/site/nvidia/cudnn/lib/libcudnn_ops.so.9": ""}
     cache = "\tlibibverbs.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libibverbs.so.1\n"
     machine = SmallMachine(tmp_path, files, {"ldconfig -p": Answer("ok", 0, cache, "")})
     (tmp_path / "usr/lib64/libnccl.so.2").symlink_to("libnccl.so.2.18.3")
@@ -246,6 +266,8 @@ def test_shared_objects_are_found_in_wheels_folders_and_the_loaders_cache(tmp_pa
     assert known["lib.nccl_copies"] == 2
     assert (known["lib.ibverbs"], known["lib.libcuda"], known["lib.gdrcopy"]) == (True, False, True)
     assert known["lib.cudart_paths"] == "none"
+    assert (known["lib.cudnn_copies"], known["lib.libfabric"]) == (1, "/opt/amazon/efa/lib/libfabric.so.1")
+    assert known["lib.nccl_net_plugin"] == "/opt/amazon/ofi-nccl/lib/libnccl-net.so"
 
 
 def test_the_compilers_versions(tmp_path: Path) -> None:
@@ -334,7 +356,8 @@ def test_a_topology_table_with_named_adapters() -> None:
     names, cells = matrix(text)
     assert names == ["GPU0", "GPU1", "mlx5_0"]
     assert cells[("GPU1", "mlx5_0")] == "SYS"
-    assert distance("NV2") < distance("PIX") < distance("PHB") < distance("SYS") < distance("new")
+    order = ["X", "NV18", "NV2", "NV1", "C2C", "PIX", "PHB", "SYS", "new"]
+    assert sorted(order, key=distance) == order
 
 
 def test_the_acs_register() -> None:

@@ -68,6 +68,22 @@ def test_a_file_may_hold_the_sheets_of_several_hosts(between: str, tmp_path: Pat
         load_fact_sheet(path)
 
 
+def test_what_launchers_print_round_the_facts_does_not_matter(tmp_path: Path) -> None:
+    one, two = (json.dumps({**GOOD, "host": host}) for host in ("node-1", "node-2"))
+    text = f"srun: job 7 queued\nLoading cuda/12.4 {{default}}\n0: {one}\n12: {two}\nsrun: step done\n"
+    sheets = load_fact_sheets(write(tmp_path / "facts.jsonl", text))
+    assert [sheet.host for sheet in sheets] == ["node-1", "node-2"]
+    pretty = json.dumps(GOOD, indent=2) + "\nbye\n"
+    assert load_fact_sheet(write(tmp_path / "pretty.json", "welcome\n" + pretty)).host == "node-3"
+
+
+@pytest.mark.parametrize("version", ["v0", "v2", "v10"])
+def test_facts_of_another_version_say_which(version: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "facts.json", {**GOOD, "schema": f"logdoc.facts/{version}"})
+    with pytest.raises(InputError, match=rf"holds logdoc\.facts/{version}, this logdoc reads logdoc\.facts/v1"):
+        load_fact_sheets(path)
+
+
 def changed(**values: Any) -> dict[str, Any]:
     return {**GOOD, **values}
 

@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from logdoc.probes.collect.host import host_memory, limits, shm
+from logdoc.probes.collect.host import disk, host_memory, limits, shm
 from logdoc.probes.collect.machine import Answer
-from logdoc.probes.collect.network import chosen, network
-from logdoc.probes.collect.surroundings import container_kind, environment, masked, scheduler, seconds, shareable
+from logdoc.probes.collect.network import chosen, network, route_to, routes
+from logdoc.probes.collect.surroundings import (
+    container_kind,
+    cpu_quota,
+    environment,
+    masked,
+    scheduler,
+    seconds,
+    shareable,
+)
 from tests.test_probes_collect import SmallMachine, facts_of
 
 NAMES = ["lo", "eth0", "eth1", "docker0", "ibp12s0", "virbr0", "enp1s0"]
@@ -63,6 +71,51 @@ def test_a_demanded_interface_that_is_missing(tmp_path: Path) -> None:
     assert "net.master_port_in_use" not in known
 
 
+def test_the_choice_of_gloo_follows_its_variable_then_the_hosts_name(tmp_path: Path) -> None:
+    files = interface_files(("lo", "127.0.0.1"), ("eth0", "10.0.0.1"), ("ib0", "10.1.0.1"))
+
+    def choice(folder: str, address: str = "", **environ: str) -> object:
+        machine = SmallMachine(tmp_path / folder, dict(files), environ=environ)
+        if address:
+            named = Path(machine.at(f"/names/{machine.hostname()}"))
+            named.parent.mkdir(parents=True, exist_ok=True)
+            named.write_text(address)
+        return facts_of(network, machine)["net.gloo_would_take"]
+
+    assert choice("named", "10.0.0.1") == "eth0"
+    assert choice("loopback", "127.0.1.1") == "lo"
+    assert choice("elsewhere", "10.9.9.9") == "lo"  # an address that cannot be bound: torch falls back
+    assert choice("unresolved") == "lo"
+    assert choice("told", "10.0.0.1", GLOO_SOCKET_IFNAME="ib0") == "ib0"
+    assert choice("both", "10.0.0.1", GLOO_SOCKET_IFNAME="ib0,eth0") == "eth0, ib0"
+    assert choice("wrong", "10.0.0.1", GLOO_SOCKET_IFNAME="ib1") == "none"
+
+
+def test_the_most_specific_route_wins_then_the_lowest_metric(tmp_path: Path) -> None:
+    table = (
+        "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
+        "eth1\t00000000\t0100000A\t0003\t0\t0\t200\t00000000\t0\t0\t0\n"
+        "eth0\t00000000\t0100A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+        "ib0\t0000010A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n"
+        "broken\tzz\n"
+    )
+    files = interface_files(("eth0", "192.168.0.5"), ("ib0", "10.1.0.1")) | {
+        "/proc/net/route": table,
+        "/names/m": "10.1.7.7",
+    }
+    machine = SmallMachine(tmp_path, files, environ={"MASTER_ADDR": "m"})
+    known = facts_of(network, machine)
+    assert known["net.routes"] == (
+        "10.1.0.0/16 dev ib0; 0.0.0.0/0 via 192.168.0.1 dev eth0; 0.0.0.0/0 via 10.0.0.1 dev eth1"
+    )
+    assert (known["net.default_interface"], known["net.gateway"]) == ("eth0", "192.168.0.1")
+    assert known["net.master_interface"] == "ib0"
+    assert [getattr(route_to(routes(machine), one), "interface", None) for one in ("8.8.8.8", "fd00::1")] == [
+        "eth0",
+        None,
+    ]
+
+
 def test_an_ipv6_address_counts(tmp_path: Path) -> None:
     files = interface_files(("eth0", "")) | {
         "/proc/net/if_inet6": "fd00000000000000000000000000000a 02 40 00 80 eth0\n"
@@ -93,6 +146,33 @@ def test_the_old_groups_no_limit_is_no_limit(tmp_path: Path) -> None:
     known = facts_of(host_memory, SmallMachine(tmp_path, files))
     assert (known["cgroup.limited"], known["cgroup.oom_kills"]) == (False, 3)
     assert "cgroup.limit" not in known
+
+
+def test_the_tightest_quota_is_told(tmp_path: Path) -> None:
+    said = (
+        "Disk quotas for user a (uid 1): \n     Filesystem  blocks  quota  limit  grace  files  quota  limit  grace\n"
+        "/dev/sda1 100 0 1100 0 5 0 0 0\nnas:/home 2000* 1000 0 60 100* 90 120 60\n/dev/sdb1 1 0 0 0 1 0 0 0\n"
+    )
+    machine = SmallMachine(tmp_path, answers={"quota -w -p": Answer("ok", 1, said, "")})
+    known = facts_of(disk, machine)
+    assert (known["disk.quota_free"], known["disk.quota_filesystem"]) == (0, "nas:/home")
+    assert known["disk.quota_inodes_free"] == 20
+    assert "disk.quota_free" not in facts_of(disk, SmallMachine(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({"cgroup.controllers": "cpu", "job/cpu.max": "max 100000", "cpu.max": "250000 100000"}, 2.5),
+        ({"cgroup.controllers": "cpu", "job/cpu.max": "max 100000"}, None),
+        ({"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, 4.0),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+    ],
+)
+def test_the_processors_that_a_group_leaves(files: dict[str, str], quota: float | None, tmp_path: Path) -> None:
+    laid = {f"/sys/fs/cgroup/{name}": text for name, text in files.items()}
+    group = "0::/job\n" if "cgroup.controllers" in files else "3:cpu,cpuacct:/\n"
+    assert cpu_quota(SmallMachine(tmp_path, laid | {"/proc/self/cgroup": group})) == quota
 
 
 def test_only_what_stays_in_the_kernel_is_stuck(tmp_path: Path) -> None:
@@ -126,6 +206,8 @@ def test_leftovers_and_removal_of_shared_memory(tmp_path: Path) -> None:
         ({"/proc/1/cgroup": "0::/system.slice/docker-1f.scope"}, {}, "docker"),
         ({"/run/systemd/container": "systemd-nspawn"}, {}, "systemd-nspawn"),
         ({"/proc/1/cgroup": "0::/init.scope"}, {}, "none"),
+        ({"/proc/mounts": "overlay / overlay rw,lowerdir=/a 0 0\nproc /proc proc rw 0 0\n"}, {}, "unknown"),
+        ({"/proc/mounts": "/dev/sda1 / ext4 rw 0 0\noverlay /var/x overlay rw 0 0\n"}, {}, "none"),
     ],
 )
 def test_kinds_of_containers(files: dict[str, str], environ: dict[str, str], kind: str, tmp_path: Path) -> None:
@@ -135,7 +217,7 @@ def test_kinds_of_containers(files: dict[str, str], environ: dict[str, str], kin
 def test_a_drained_node_says_why(tmp_path: Path) -> None:
     node = "NodeName=n7 State=IDLE+DRAIN+NOT_RESPONDING Reason=Not responding [slurm@2025-11-03T08:00:00] Owner=N/A\n"
     answers = {
-        "squeue -h -j 42 -o %T|%L": Answer("ok", 0, "RUNNING|UNLIMITED\n", ""),
+        "squeue -h -j 42 -o %T|%L|%l": Answer("ok", 0, "RUNNING|UNLIMITED|UNLIMITED\n", ""),
         "scontrol show node n7 -o": Answer("ok", 0, node, ""),
     }
     environ = {"SLURM_JOB_ID": "42", "SLURMD_NODENAME": "n7"}
@@ -143,6 +225,16 @@ def test_a_drained_node_says_why(tmp_path: Path) -> None:
     assert known["slurm.node_state"] == "IDLE+DRAIN+NOT_RESPONDING"
     assert known["slurm.node_reason"] == "Not responding [slurm@2025-11-03T08:00:00]"
     assert "slurm.time_left" not in known
+    assert "slurm.time_limit" not in known
+
+
+def test_what_slurm_gave_the_job(tmp_path: Path) -> None:
+    environ = {"SLURM_JOB_ID": "7", "SLURM_MEM_PER_CPU": "2048", "SLURM_GPUS_PER_NODE": "a100:4", "SLURM_NPROCS": "8"}
+    known = facts_of(scheduler, SmallMachine(tmp_path, environ={**environ, "SLURM_MEM_PER_NODE": "0"}))
+    assert (known["slurm.memory_per_cpu"], known["slurm.tasks"]) == (2 << 30, 8)
+    # A typed GPU request is no number, and 0 is Slurm's word for all of the node's memory.
+    assert "slurm.gpus" not in known
+    assert "slurm.memory" not in known
 
 
 def test_a_hostile_job_id_reaches_no_command(tmp_path: Path) -> None:

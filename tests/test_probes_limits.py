@@ -44,17 +44,31 @@ def test_a_hung_nvidia_smi_costs_no_more_than_the_budget(
     stub(tmp_path, "nvidia-smi", f"{manners}\necho $$ >> {pids}\nsleep 300 &\necho $! >> {pids}\nwait\nsleep 300")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     began = time.monotonic()
-    sheet = run_collector(["gpu-list", "gpu-memory", "topology", "shm"], sys.executable, budget=2.0)
-    assert time.monotonic() - began < 2.5
+    sheet = run_collector(["gpu-list", "gpu-memory", "topology", "shm"], sys.executable, budget=3.0)
+    assert time.monotonic() - began < 4.0
     assert set(sheet.timed_out) == {"gpu-list", "gpu-memory", "topology"}
     assert sheet.value("gpu.count") is None
     unanswered = sheet.value("gpu.unanswered_seconds")
     assert isinstance(unanswered, float)
-    assert 0.5 < unanswered < 2.0
+    assert 0.1 < unanswered < 3.0
     assert sheet.value("shm.total")
     started = [int(line) for line in pids.read_text().split()]
     assert started
     assert all(gone(pid) for pid in started)
+
+
+def test_an_nvml_that_hangs_in_the_driver_is_told_as_nvidia_smi_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pynvml.py").write_text("import time\n\ndef nvmlInit():\n    time.sleep(300)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    sheet = run_collector(["gpu-list", "shm"], sys.executable, budget=3.0)
+    assert sheet.timed_out == ("gpu-list",)
+    assert "last step: nvmlInit" in sheet.errors[0].error
+    unanswered = sheet.value("gpu.unanswered_seconds")
+    assert isinstance(unanswered, float)
+    assert 0.1 < unanswered < 3.0
+    assert sheet.value("gpu.count") is None
 
 
 SLEEPER = "SECTIONS.clear(); SECTIONS['shm'] = ({body}, 1.0)"
@@ -81,6 +95,18 @@ def test_a_section_the_kernel_holds_is_left_behind_and_named() -> None:
     [error] = result["errors"]
     assert error["kind"] == "abandoned"
     assert "left behind" in error["error"]
+
+
+def test_many_sections_that_the_kernel_holds_cost_no_more_than_one() -> None:
+    body = "lambda machine, sheet: (sheet.add('shm.total', os.getpid(), 'x'), time.sleep(300))"
+    many = f"SECTIONS.clear(); SECTIONS.update((f'probe-{{n}}', ({body}, 1.0)) for n in range(16))"
+    began = time.monotonic()
+    result = run_script(change=many + "\nkill = lambda pid: None")
+    took = time.monotonic() - began
+    for fact in result["facts"]:
+        os.kill(fact["value"], signal.SIGKILL)
+    assert [error["kind"] for error in result["errors"]] == ["abandoned"] * 16
+    assert took < 3.0  # a quarter of a second for all, not for each
 
 
 def test_a_section_that_crashes_is_an_entry_not_an_end() -> None:
@@ -138,16 +164,33 @@ def test_an_interpreter_that_cannot_run_the_collector_is_said(tmp_path: Path) ->
     old = stub(tmp_path, "python2", "echo '  File \"-\"' >&2; echo 'SyntaxError: invalid syntax' >&2; exit 1")
     sheet = run_collector(["shm", "clock"], str(old))
     assert [error.probe for error in sheet.errors] == ["shm", "clock"]
-    assert "Python 3.8 or newer: SyntaxError" in sheet.errors[0].error
+    assert "(exit code 1: SyntaxError: invalid syntax): the collector needs Python 3.8" in sheet.errors[0].error
     assert sheet.facts == ()
+    lying = stub(tmp_path, "liar", """echo '{"schema": "logdoc.facts/v1", "host": 3}'""")
+    sheet = run_collector(["shm"], str(lying))
+    assert (sheet.facts, "printed no facts (exit code 0)" in sheet.errors[0].error) == ((), True)
 
 
 def test_an_interpreter_that_hangs_costs_no_more_than_the_budget(tmp_path: Path) -> None:
     hung = stub(tmp_path, "python", "sleep 300")
+    deaf = stub(tmp_path, "deaf", "trap '' TERM\nsleep 300 & sleep 300; sleep 300")
+    for python in (hung, deaf):
+        began = time.monotonic()
+        sheet = run_collector(["shm"], str(python), budget=2.0)
+        assert time.monotonic() - began < 3.0
+        assert sheet.timed_out == ("shm",)
+
+
+def test_an_interpreter_that_starts_slowly_still_tells_what_it_can(tmp_path: Path) -> None:
+    slow = stub(tmp_path, "python", f'sleep 1.2\nexec {sys.executable} "$@"')
+    stub(tmp_path, "nvidia-smi", "sleep 300")
     began = time.monotonic()
-    sheet = run_collector(["shm"], str(hung), budget=1.0)
-    assert time.monotonic() - began < 2.0
-    assert sheet.timed_out == ("shm",)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        sheet = run_collector(["gpu-list", "shm"], str(slow), budget=3.0)
+    assert time.monotonic() - began < 4.0
+    assert sheet.value("shm.total")
+    assert sheet.timed_out == ("gpu-list",)
 
 
 def test_chatter_of_the_interpreter_does_not_hide_the_facts(tmp_path: Path) -> None:

@@ -156,7 +156,34 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "net.gloo_would_take": "bond0", "slurm.job_id": "481203", "slurm.job_state": "RUNNING",
         "slurm.time_left": 98441, "slurm.node_state": "ALLOCATED", "cgroup.limit": 1924145348608,
         "cgroup.usage": 2 << 30, "ipc.private_namespace": False, "clock.synchronised": True, "env.NCCL_DEBUG": "INFO",
-        "env.HF_TOKEN": None,
+        "env.HF_TOKEN": None, "slurm.time_limit": 172800, "slurm.cpus": 224, "slurm.gpus": 8, "slurm.tasks": 32,
+        "slurm.memory": 1835008 << 20, "slurm.partition": "train", "clock.service": "chronyd",
+        "cpu.model": "Intel(R) Xeon(R) Platinum 8480C", "net.gateway": "10.12.4.1", "net.speed": 200000,
+        "net.routes": "10.12.4.0/24 dev bond0; 0.0.0.0/0 via 10.12.4.1 dev bond0", "net.master_interface": "lo",
+        "net.mtus": "lo 65536, bond0 9000", "gpu.remapped_rows": 0, "disk.quota_free": None,
+        "topo.gpu_numa": "0000:18:00.0 0, 0000:2a:00.0 0, 0000:3a:00.0 0, 0000:5d:00.0 0, "
+        "0000:9a:00.0 1, 0000:ab:00.0 1, 0000:ba:00.0 1, 0000:db:00.0 1",
+    },
+    "v100x8-efa": {
+        "gpu.count": 8, "gpu.driver": "450.119.03", "gpu.cuda_driver": "11.0", "gpu.sm": None, "gpu.mig": False,
+        "gpu.nvlink_up": 48, "gpu.nvlink_down": 0, "gpu.throttle": "none", "gpu.remapped_rows": None,
+        "fabric.state": None, "fabric.manager_active": False, "topo.best": "NV2", "topo.worst": "PHB",
+        "topo.matrix": "NV2 x8, NV1 x8, PHB x12", "topo.nvlink": False, "topo.p2p_ok": False, "topo.p2p_reason": "TNS",
+        "topo.nics": 0, "rdma.efa": True, "rdma.link_layer": "Unspecified", "rdma.dmabuf_possible": False,
+        "container.vm": True, "os.machine_maker": "Amazon EC2", "net.gloo_would_take": "ens5", "net.mtu": 9001,
+        "gpu.open_module": False, "gpu.kernel_module": "450.119.03",
+    },
+    "b200x8-podman": {
+        "gpu.count": 8, "gpu.driver": "580.65.06", "gpu.cuda_driver": "13.0", "gpu.sm": "10.0",
+        "gpu.throttle": "hw-power-brake", "gpu.remapped_rows": 1, "gpu.remapped_rows_pending": False,
+        "gpu.ecc_uncorrected_aggregate": 1, "gpu.nvlink_up": 144, "fabric.state": "Completed",
+        "fabric.manager_active": None, "topo.matrix": "NV18 x28", "topo.p2p_ok": True, "topo.gpu_nic": "SYS",
+        "container.kind": "podman", "container.privileged": False, "container.seccomp": True, "container.vm": False,
+        "ipc.private_namespace": True, "cpu.quota": 16.0, "cgroup.limit": 512 << 30, "cgroup.oom_kills": 0,
+        "disk.quota_free": 614400, "disk.quota_filesystem": "nas3:/export/home", "disk.quota_inodes_free": None,
+        "net.gloo_ifname_matches": False, "net.gloo_would_take": "none", "net.nccl_would_take": "eth0",
+        "net.speed": 400000, "net.master_is_local": False, "net.master_interface": "eth0", "rdma.roce_v2_gid_index": 3,
+        "rdma.peermem_loaded": True, "rdma.dmabuf_possible": True, "clock.service": None, "limit.memlock": 8388608,
     },
     "a100x8-pcie-docker": {
         "gpu.count": 8, "gpu.persistence": False, "gpu.fullest": "5", "gpu.other_process_bytes": 30088 << 20,
@@ -192,6 +219,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "gb200x4": {
         "gpu.count": 4, "gpu.sm": "10.0", "fabric.nvswitches": 0, "fabric.state": "In Progress",
         "fabric.status": "Success", "imex.active": False, "imex.channels": 0, "gpu.nvlink_down": 1,
+        "imex.domain_state": "DOWN", "imex.nodes": 3,
+        "imex.nodes_not_ready": "10.40.3.11 STARTING, 10.40.3.12 UNAVAILABLE", "cpu.model": None,
         "gpu.nvlink_up": 71, "gpu.xids": "149", "gpu.last_xid_age": 60.5, "topo.worst": "NV18", "topo.gpu_nic": "SYS",
         "topo.p2p_ok": True, "rdma.dmabuf_possible": True, "rdma.peermem_loaded": False, "rdma.devices": 4,
     },
@@ -235,7 +264,7 @@ FINDINGS = {
     ],
     "rtx4090x2": ["hostname-loopback", "nofile-low", "p2p-refused", "pcie-narrow"],
     "a100-mig-pod": ["mig", "shm-small", "oom-kills"],
-    "gb200x4": ["fabric-not-ready", "imex-missing", "xids", "nvlink-down"],
+    "gb200x4": ["fabric-not-ready", "imex-missing", "imex-domain", "xids", "nvlink-down"],
     "vgpu-vm": ["vgpu", "hostname-unresolved", "nofile-low", "p2p-refused"],
     "wsl2": ["hostname-loopback", "pcie-narrow"],
     "container-without-gpu": ["container-without-gpus", "shm-small"],
@@ -243,6 +272,8 @@ FINDINGS = {
     "driver-not-running": [
         "driver-not-loaded", "driver-unusable", "hostname-unresolved", "no-interface", "shm-small", "disk-full",
     ],
+    "v100x8-efa": ["p2p-refused"],
+    "b200x8-podman": ["ifname-wrong", "memlock-low", "quota-used", "throttled"],
     "gpu-lost": ["gpu-lost", "hostname-unresolved", "no-interface", "shm-small", "disk-full"],
 }  # fmt: skip
 
@@ -276,14 +307,15 @@ def test_every_fact_is_declared_and_every_declared_fact_is_seen(tmp_path: Path) 
     assert [one for one in sorted(unseen) if f'"{one}"' not in units] == []
 
 
-def test_a_recorded_machine_is_never_asked_to_change_anything(tmp_path: Path) -> None:
-    machine = RecordedMachine("h100x8-nvswitch", tmp_path)
+@pytest.mark.parametrize("name", ["h100x8-nvswitch", "gb200x4", "b200x8-podman"])
+def test_a_recorded_machine_is_never_asked_to_change_anything(name: str, tmp_path: Path) -> None:
+    machine = RecordedMachine(name, tmp_path)
     for probe in PLAYED:
         SECTIONS[probe][0](machine, Sheet(probe))
     reading = re.compile(
         r"^(?:nvidia-smi(?: --query-\S+ --format=\S+| topo -(?:m|p2p [rwnp])| nvlink --status| -L)?|dmesg"
-        r"|journalctl -k .*|systemctl is-active \S+|nv-fabricmanager --version|ldconfig -p|squeue -h .*"
-        r"|scontrol show node \S+ -o)$"
+        r"|journalctl -k .*|systemctl is-active \S+|nv-fabricmanager --version|nvidia-imex-ctl -N|ldconfig -p|squeue -h .*"
+        r"|scontrol show node \S+ -o|quota -w -p)$"
     )
     assert machine.asked
     assert [command for command in machine.asked if not reading.match(command)] == []

@@ -65,11 +65,11 @@ def test_what_the_probes_said_stays(case: LogCase, monkeypatch: pytest.MonkeyPat
     assert asked == [("gpu-memory",)]
 
 
-def test_facts_from_files_speak_beside_the_probes(case: LogCase, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_from_a_file_speak_until_the_probes_know_better(case: LogCase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(case_module, "run_collector", lambda *arguments: sheet(50))
     case.sheets = (sheet(5000),)
     assert outcomes(case.report("en", Watch())) == ["refutes"]
-    assert outcomes(case.probe("en", Watch())) == ["refutes", "confirms"]
+    assert outcomes(case.probe("en", Watch())) == ["confirms"]
 
 
 def test_reading_stops_when_told_and_says_how_far_it_is(case: LogCase) -> None:

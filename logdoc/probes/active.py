@@ -20,6 +20,7 @@ from logdoc.types.finding import Fact
 from logdoc.types.rule import FactValue
 
 Run = Callable[[Sequence[str], float, str, Mapping[str, str]], Answer]
+MASTER_PORT = 29500  # torchrun's default
 # What is switched off to find the broken path, and the fact that says whether it then works.
 DETOURS = (("p2p", "NCCL_P2P_DISABLE"), ("shm", "NCCL_SHM_DISABLE"), ("ib", "NCCL_IB_DISABLE"))
 
@@ -90,10 +91,12 @@ def run_active(id: str, python: str | None = None) -> FactSheet:
     Raises InputError for an id that is no active probe, or one that needs what is not given here.
     """
     if id == "tcp-reach":
-        host, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "29500")
+        host, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", str(MASTER_PORT))
         if not host or not port.isdecimal():
-            raise InputError("tcp-reach connects to MASTER_ADDR:MASTER_PORT; set them first")
+            raise InputError("tcp-reach connects to MASTER_ADDR:MASTER_PORT; set them, or say --hosts HOST --port PORT")
         return tcp_reach(host, int(port))
+    if id == "gloo-hosts":
+        raise InputError("gloo-hosts joins given hosts: logdoc probe --active gloo-hosts --hosts A,B")
     if id == "gpu-memory-peak":
         raise InputError("gpu-memory-peak watches a command: logdoc run --sample-memory -- COMMAND")
     probes: dict[str, Callable[[str | None], FactSheet]] = {

@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,9 @@ SCHEMA = "logdoc.facts/v1"
 FILE_LIMIT = 16 << 20
 FACT_LIMIT = 20_000
 FACT_ID = re.compile(r"[A-Za-z][\w.+-]{0,199}")
+# A sheet is a JSON object; srun --label puts `3: ` before it, and banners and notes of launchers are lines beside it.
+SHEET_START = re.compile(r"^[ \t]*(?:\d+:[ \t]*)?\{", re.MULTILINE)
+NEXT_SHEET = re.compile(r"\s*\{")
 Runner = Callable[[Sequence[str], float, str], Answer]
 
 
@@ -101,7 +105,8 @@ def run_collector(
     """Facts of this host from the probes named (all passive ones by default), within `budget` seconds.
 
     The collector runs in a process group of its own and ends itself a little earlier; if it does not, it is stopped, or
-    left behind when the kernel holds it. What went wrong is in `errors`; raises InputError only for an unknown probe.
+    left behind when the kernel holds it: that too is within the budget. What went wrong is in `errors`; raises
+    InputError only for an unknown probe.
     """
     unknown = [id for id in only if id not in passive_ids()]
     if unknown:
@@ -109,12 +114,16 @@ def run_collector(
         reason = "runs only as an active probe" if known else "is not a probe; there are: " + ", ".join(passive_ids())
         raise InputError(f"{unknown[0]} {reason}")
     interpreter = job_python(python)
-    own = max(0.5, budget - max(0.4, 0.1 * budget))
-    argv = [interpreter, "-", "--budget", f"{own:.2f}", "--only", ",".join(only)]
-    answer = runner(argv, budget, script_text())
+    limit = budget - min(0.45, 0.15 * budget)
+    own = limit - min(0.3, 0.1 * budget)
+    argv = [interpreter, "-", "--budget", f"{own:.2f}", "--since", f"{time.time():.2f}", "--only", ",".join(only)]
+    answer = runner(argv, limit, script_text())
     for line in reversed(answer.out.splitlines()):
         if line.startswith("{") and SCHEMA in line:
-            return sheet_of(parse(line, "the collector"), "live")
+            try:
+                return sheet_of(parse(line, interpreter), "live")
+            except InputError:
+                break
     return failed_sheet(interpreter, answer, budget, only)
 
 
@@ -126,7 +135,8 @@ def failed_sheet(interpreter: str, answer: Answer, budget: float, only: Sequence
         "refused": f"{interpreter} could not be started: {last}",
         "timeout": f"the collector gave no answer within {budget:g} s and was stopped",
         "abandoned": "the collector is blocked in the kernel and does not react to SIGKILL; it was left behind",
-        "ok": f"{interpreter} could not run the collector, which needs Python 3.8 or newer: {last or answer.code}",
+        "ok": f"{interpreter} printed no facts (exit code {answer.code}{': ' + last if last else ''}): the collector "
+        "needs Python 3.8 or newer",
     }
     kind = answer.state if answer.state in ("timeout", "abandoned") else "failed"
     errors = tuple(ProbeError(probe=id, error=reasons[answer.state], kind=kind) for id in only or passive_ids())
@@ -152,16 +162,13 @@ def load_fact_sheets(path: str | Path) -> tuple[FactSheet, ...]:
         raise InputError(f"{path}: larger than {FILE_LIMIT >> 20} MiB: not a fact file")
     text = data.decode("utf-8-sig", "replace")
     sheets = []
-    position = text.find("{")
-    if position < 0 or text[:position].strip():
-        raise InputError(f"{path}: not a fact file: no JSON object at its start")
-    while 0 <= position < len(text):
-        value, end = decode(text, position, str(path))
+    found = SHEET_START.search(text)
+    if found is None:
+        raise InputError(f"{path}: not a fact file: no line of it begins a JSON object")
+    while found is not None:
+        value, end = decode(text, found.end() - 1, str(path))
         sheets.append(sheet_of(checked(value, str(path)), str(path)))
-        rest = text[end:]
-        if not rest.strip():
-            break
-        position = end + len(rest) - len(rest.lstrip())
+        found = NEXT_SHEET.match(text, end) or SHEET_START.search(text, end)
     return tuple(sheets)
 
 
@@ -178,8 +185,13 @@ def parse(text: str, name: str) -> dict[str, Any]:
 
 def checked(value: Any, name: str) -> dict[str, Any]:
     """The object, when it has the shape of a fact sheet; else InputError with what is wrong first."""
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise InputError(f"{name}: not a fact file (schema {SCHEMA} is missing): make one with `logdoc probe --json`")
+    schema = value.get("schema") if isinstance(value, dict) else None
+    if isinstance(schema, str) and schema.startswith(SCHEMA.rstrip("0123456789")) and schema != SCHEMA:
+        raise InputError(
+            f"{name}: holds {schema}, this logdoc reads {SCHEMA}: collect again with its own `logdoc probe`"
+        )
+    if not isinstance(value, dict) or schema != SCHEMA:
+        raise InputError(f"{name}: not a fact file (schema {SCHEMA} is missing): make one with `logdoc probe --all`")
     if not isinstance(value.get("host"), str) or not value["host"]:
         raise InputError(f"{name}: `host` must name the machine the facts are of")
     for key in ("facts", "errors"):

@@ -33,7 +33,8 @@ PROBES: tuple[ProbeSpec, ...] = (
         "读取 torch 的文件，再在作业所用 Python 的子进程中导入 torch：版本、CUDA、NCCL、后端。",
         "python.version python.path torch.installed torch.path torch.version torch.git torch.local_version "
         "torch.has_cuda torch.cuda torch.cuda_major torch.hip torch.cpu_wheel torch.has_nccl torch.has_gloo "
-        "torch.has_mpi torch.has_distributed torch.backends torch.nccl nccl.version torch.arch_list "
+        "torch.has_mpi torch.has_distributed torch.backends torch.nccl nccl.version torch.cudnn torch.cudnn_error "
+        "torch.arch_list "
         "torch.arch_covers_gpu torch.cuda_available torch.cuda_error torch.device_count torch.duplicates "
         "torch.duplicate_paths torch.installer torch.mixed_installers torch.wheel torch.metadata_version "
         "torch.metadata_copies torch.import_ok torch.import_error lib.loaded_nccl lib.loaded_cudart "
@@ -69,7 +70,8 @@ PROBES: tuple[ProbeSpec, ...] = (
         "gpu-health",
         "Reads ECC counters, remapped rows, throttling, PCIe and NVLink state, and Xids from the kernel log.",
         "读取 ECC 计数、行重映射、降频、PCIe 与 NVLink 状态，以及内核日志中的 Xid。",
-        "gpu.ecc_uncorrected gpu.ecc_uncorrected_aggregate gpu.remapped_rows_pending gpu.remapped_rows_failure "
+        "gpu.ecc_uncorrected gpu.ecc_uncorrected_aggregate gpu.remapped_rows gpu.remapped_rows_pending "
+        "gpu.remapped_rows_failure "
         "gpu.throttle gpu.pcie_width gpu.pcie_width_max gpu.pcie_gen gpu.pcie_gen_max gpu.pcie_narrow gpu.nvlink_up "
         "gpu.nvlink_down gpu.xids gpu.xid_count gpu.last_xid gpu.last_xid_bus gpu.last_xid_age",
         15.0,
@@ -79,7 +81,7 @@ PROBES: tuple[ProbeSpec, ...] = (
         "Asks whether NVSwitch's fabric manager and IMEX run, and the fabric's state.",
         "查询 NVSwitch 的 fabric manager 与 IMEX 是否运行，以及 fabric 状态。",
         "fabric.nvswitches fabric.manager_active fabric.manager_version fabric.kernel_module fabric.version_matches "
-        "fabric.state fabric.status imex.active imex.channels",
+        "fabric.state fabric.status imex.active imex.channels imex.domain_state imex.nodes imex.nodes_not_ready",
         15.0,
     ),
     _probe(
@@ -88,7 +90,7 @@ PROBES: tuple[ProbeSpec, ...] = (
         "读取 nvidia-smi 的拓扑与点对点表、PCI 桥的 ACS 和 IOMMU。",
         "topo.worst topo.best topo.matrix topo.nvlink topo.nics topo.gpu_nic topo.p2p_ok topo.p2p_reason "
         "topo.p2p_bad_pairs topo.p2p_read topo.p2p_write topo.p2p_nvlink topo.p2p_pcie acs.enabled acs.bridges "
-        "iommu.present iommu.enabled iommu.type numa.nodes",
+        "iommu.present iommu.enabled iommu.type numa.nodes topo.gpu_numa",
         15.0,
     ),
     _probe(
@@ -106,7 +108,8 @@ PROBES: tuple[ProbeSpec, ...] = (
         "network",
         "Reads the interfaces, resolves this host's name and MASTER_ADDR, and tries the master port if it is local.",
         "读取网络接口，解析本机名与 MASTER_ADDR；若主节点是本机，则尝试绑定其端口。",
-        "net.interfaces net.default_interface net.nccl_would_take net.nccl_candidates net.gloo_would_take "
+        "net.interfaces net.default_interface net.gateway net.routes net.mtus net.speed net.master_interface "
+        "net.nccl_would_take net.nccl_candidates net.gloo_would_take "
         "net.ifname_matches net.gloo_ifname_matches net.mtu net.hostname net.hostname_resolves net.hostname_address "
         "net.hostname_is_loopback net.hostname_is_local net.master_addr net.master_resolves net.master_address "
         "net.master_is_local net.master_port net.master_port_in_use",
@@ -133,7 +136,8 @@ PROBES: tuple[ProbeSpec, ...] = (
         "Reads free space and inodes of the working, temporary and Hugging Face folders.",
         "读取工作目录、临时目录和 Hugging Face 缓存目录的剩余空间与 inode。",
         "disk.free disk.fullest disk.inodes_free disk.read_only disk.cwd_free disk.cwd_inodes_free disk.cwd_type "
-        "disk.tmp_free disk.tmp_inodes_free disk.tmp_type disk.hf_free disk.hf_inodes_free disk.hf_type",
+        "disk.tmp_free disk.tmp_inodes_free disk.tmp_type disk.hf_free disk.hf_inodes_free disk.hf_type "
+        "disk.quota_free disk.quota_inodes_free disk.quota_filesystem",
         5.0,
     ),
     _probe(
@@ -148,16 +152,17 @@ PROBES: tuple[ProbeSpec, ...] = (
         "container",
         "Reads the operating system, the kind of container and its rights.",
         "读取操作系统、容器类型及其权限。",
-        "cpu.count cpu.usable os.system os.kernel os.arch os.machine_maker container.kind container.wsl "
-        "container.vm container.privileged container.seccomp container.cap_ipc_lock container.cap_sys_admin "
-        "container.cap_sys_nice container.cap_sys_ptrace",
+        "cpu.count cpu.usable cpu.quota cpu.model os.system os.kernel os.arch os.machine_maker container.kind "
+        "container.wsl container.vm container.privileged container.seccomp container.cap_ipc_lock "
+        "container.cap_sys_admin container.cap_sys_nice container.cap_sys_ptrace",
         5.0,
     ),
     _probe(
         "libraries",
         "Looks for NCCL, CUDA and RDMA libraries, compilers, and Python packages that must fit torch.",
         "查找 NCCL、CUDA、RDMA 库，编译器，以及必须与 torch 匹配的 Python 包。",
-        "lib.nccl_paths lib.nccl_copies lib.cudart_paths lib.cudart_copies lib.libcuda lib.nvml lib.ibverbs "
+        "lib.nccl_paths lib.nccl_copies lib.cudart_paths lib.cudart_copies lib.cudnn_paths lib.cudnn_copies "
+        "lib.libfabric lib.libcuda lib.nvml lib.ibverbs "
         "lib.gdrcopy lib.nccl_net_plugin lib.ld_library_path_surprise lib.ld_library_path_hits nvcc.found nvcc.path "
         "nvcc.version nvcc.major gcc.found gcc.version ninja.found package.* package.torch_mismatch "
         "package.torch_mismatches",
@@ -167,15 +172,16 @@ PROBES: tuple[ProbeSpec, ...] = (
         "scheduler",
         "Reads the Slurm, Kubernetes, PBS or LSF variables; inside a Slurm job asks squeue and scontrol.",
         "读取 Slurm、Kubernetes、PBS、LSF 变量；在 Slurm 作业内询问 squeue 和 scontrol。",
-        "scheduler.kind slurm.job_id slurm.job_state slurm.nodes slurm.time_left slurm.node_state slurm.node_reason "
-        "k8s.namespace k8s.pod k8s.node",
+        "scheduler.kind slurm.job_id slurm.job_state slurm.nodes slurm.partition slurm.cpus slurm.gpus slurm.job_gpus "
+        "slurm.tasks slurm.memory slurm.memory_per_cpu slurm.time_limit slurm.time_left slurm.node_state "
+        "slurm.node_reason k8s.namespace k8s.pod k8s.node",
         8.0,
     ),
     _probe(
         "clock",
-        "Asks the kernel whether its clock is synchronised.",
-        "询问内核时钟是否已同步。",
-        "clock.synchronised clock.max_error clock.time",
+        "Asks the kernel whether its clock is synchronised, and which service keeps it.",
+        "询问内核时钟是否已同步，以及由哪个服务校时。",
+        "clock.synchronised clock.max_error clock.time clock.utc_offset clock.service",
         2.0,
     ),
     _probe(
@@ -191,6 +197,17 @@ PROBES: tuple[ProbeSpec, ...] = (
         "用作业的 Python 在本机启动两个进程，通过 gloo 建组并做一次求和。",
         "gloo.ok gloo.seconds gloo.error",
         40.0,
+        active=True,
+    ),
+    _probe(
+        "gloo-hosts",
+        "On every host of --hosts: listens on a TCP port, connects to every other host, then adds up a tensor over "
+        "gloo with the job's Python; ends within --seconds (60).",
+        "在 --hosts 的每台主机上：监听一个 TCP 端口，连接其他各主机，再用作业的 Python 通过 gloo 做一次求和；"
+        "在 --seconds（60）秒内结束。",
+        "gloo.hosts gloo.host gloo.rank gloo.reached gloo.unreached gloo.unreached_count gloo.not_heard gloo.hosts_ok "
+        "gloo.hosts_step gloo.hosts_seconds gloo.hosts_error gloo.address gloo.interface gloo.loopback",
+        60.0,
         active=True,
     ),
     _probe(

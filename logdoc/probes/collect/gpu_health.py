@@ -10,11 +10,14 @@ from logdoc.probes.collect.gpu_reader import NEEDED_ROWS, gpu_rows, integer, ope
 from logdoc.probes.collect.kernel_log import age, kernel_log
 from logdoc.probes.collect.machine import Machine, Sheet
 
+THROTTLE = "clocks_throttle_reasons.active"
+# Its name from driver 535 on; the old one is still accepted by most.
+EVENTS = "clocks_event_reasons.active"
 HEALTH_FIELDS = [
     "index",
     "ecc.errors.uncorrected.volatile.total",
     "ecc.errors.uncorrected.aggregate.total",
-    "clocks_throttle_reasons.active",
+    THROTTLE,
     "pcie.link.gen.current",
     "pcie.link.gen.max",
     "pcie.link.width.current",
@@ -25,6 +28,9 @@ FABRIC_FIELDS = ["index", "fabric.state", "fabric.status"]
 # Bits of nvmlClocksThrottleReasons that mean trouble; idle, application clocks and the plain power cap are ordinary.
 HARMFUL_THROTTLE = ((0x08, "hw-slowdown"), (0x20, "sw-thermal"), (0x40, "hw-thermal"), (0x80, "hw-power-brake"))
 XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")
+IMEX_STATE = re.compile(r"^Domain State: (\S+)", re.MULTILINE)
+# Node #3   - 10.40.3.14   - UNAVAILABLE   - Version: …; a star marks the node that was asked.
+IMEX_NODE = re.compile(r"^Node #\d+ +[-*] +(\S+) +(?:[-*] +)+(\w+)", re.MULTILINE)
 NVLINK_LINE = re.compile(r"^\s*Link (\d+): (.+)$")
 
 
@@ -34,6 +40,8 @@ def gpu_health(machine: Machine, sheet: Sheet) -> None:
     if rows:
         rows = [row for row in rows if "fault" not in row]
         errors(sheet, rows, source)
+        if not any(THROTTLE in row for row in rows):
+            rows = with_events(machine, sheet, rows)
         throttle(sheet, rows, source)
         pcie(sheet, rows, source)
         remapped_rows(machine, sheet)
@@ -50,8 +58,15 @@ def errors(sheet: Sheet, rows: list[dict[str, Any]], source: str) -> None:
             sheet.add(fact, sum(known), source)
 
 
+def with_events(machine: Machine, sheet: Sheet, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with what the reasons' newer name gives."""
+    newer = smi_rows(machine, sheet, "gpu", ["index", EVENTS]) or []
+    by_card = {row["index"]: row.get(EVENTS) for row in newer}
+    return [{**row, THROTTLE: by_card.get(row["index"])} for row in rows]
+
+
 def throttle(sheet: Sheet, rows: list[dict[str, Any]], source: str) -> None:
-    masks = [integer(row, "clocks_throttle_reasons.active") for row in rows]
+    masks = [integer(row, THROTTLE) for row in rows]
     known = [mask for mask in masks if mask is not None]
     if known:
         reasons = [name for bit, name in HARMFUL_THROTTLE if any(mask & bit for mask in known)]
@@ -68,8 +83,8 @@ def pcie(sheet: Sheet, rows: list[dict[str, Any]], source: str) -> None:
     if not links:
         return
     share, row = min(links, key=lambda link: link[0])
-    sheet.add("gpu.pcie_width", integer(row, "pcie.link.width.current"), source)
-    sheet.add("gpu.pcie_width_max", integer(row, "pcie.link.width.max"), source)
+    sheet.add("gpu.pcie_width", integer(row, "pcie.link.width.current"), source, "lanes")
+    sheet.add("gpu.pcie_width_max", integer(row, "pcie.link.width.max"), source, "lanes")
     sheet.add("gpu.pcie_gen", integer(row, "pcie.link.gen.current"), source)
     sheet.add("gpu.pcie_gen_max", integer(row, "pcie.link.gen.max"), source)
     sheet.add("gpu.pcie_narrow", share < 1, source)
@@ -86,6 +101,9 @@ def remapped_rows(machine: Machine, sheet: Sheet) -> None:
         if values:
             # Yes/No from NVML's flags, a number or Yes/No from nvidia-smi by version.
             sheet.add(fact, any(value not in ("No", "0") for value in values), source)
+    counts = [integer(row, f"remapped_rows.{kind}") for row in rows or [] for kind in ("correctable", "uncorrectable")]
+    if any(count is not None for count in counts):
+        sheet.add("gpu.remapped_rows", sum(count for count in counts if count is not None), source)
 
 
 def nvlink(machine: Machine, sheet: Sheet) -> None:
@@ -149,6 +167,25 @@ def fabric_services(machine: Machine, sheet: Sheet) -> None:
     sheet.add("imex.active", service(machine, sheet, "nvidia-imex", "nvidia-imex"), "systemctl, /proc")
     channels = machine.names("/dev/nvidia-caps-imex-channels")
     sheet.add("imex.channels", len(channels), "/dev/nvidia-caps-imex-channels")
+    if channels or machine.exists("/etc/nvidia-imex/nodes_config.cfg"):
+        imex_domain(machine, sheet)
+
+
+def imex_domain(machine: Machine, sheet: Sheet) -> None:
+    """What IMEX's own tool says of the domain: its state, and the nodes that are not ready."""
+    source = "nvidia-imex-ctl -N"
+    answer = machine.ask(sheet, source.split(), 3.0)
+    said = answer.out + answer.err
+    state = IMEX_STATE.search(said)
+    nodes = IMEX_NODE.findall(said)
+    if state:
+        sheet.add("imex.domain_state", state.group(1), source)
+    elif answer.state == "ok":
+        sheet.fail(f"`{source}` tells no state of the domain: {' '.join(said.split())[:200]}")
+    if nodes:
+        sheet.add("imex.nodes", len(nodes), source)
+        waiting = [f"{address} {status}" for address, status in nodes if status != "READY"]
+        sheet.add("imex.nodes_not_ready", ", ".join(waiting) or "none", source)
 
 
 def bridges(machine: Machine) -> int:

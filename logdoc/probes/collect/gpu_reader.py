@@ -16,6 +16,8 @@ MIB = 1 << 20
 # Where WSL keeps it, not always on PATH.
 WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 SMI_LIMIT = 15.0
+# Said before NVML is asked, which may never return.
+NVML_INIT = "nvmlInit"
 UNKNOWN = (
     "",
     "N/A",
@@ -106,7 +108,7 @@ def open_nvml(machine: Machine, sheet: Sheet) -> Any:
         nvml = machine.import_module("pynvml")
     except Exception:
         return None
-    sheet.doing("nvmlInit")
+    sheet.doing(NVML_INIT)
     try:
         nvml.nvmlInit()
     except Exception:

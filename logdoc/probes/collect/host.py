@@ -106,11 +106,35 @@ def disk(machine: Machine, sheet: Sheet) -> None:
         kind, options = mounts_of(mounts, path)
         sheet.add(f"disk.{name}_type", kind, "/proc/mounts")
         read_only.extend([path] if "ro" in options else [])
+    quota(machine, sheet)
     if tightest:
         sheet.add("disk.free", min(tightest)[0], "statvfs", "bytes")
         sheet.add("disk.fullest", min(tightest)[1], "statvfs")
         sheet.add("disk.inodes_free", min(inodes, default=None), "statvfs")
         sheet.add("disk.read_only", ", ".join(read_only) or "none", "/proc/mounts")
+
+
+def quota(machine: Machine, sheet: Sheet) -> None:
+    """What this user's disk quota leaves, where `quota` can tell; Lustre and GPFS have tools of their own."""
+    if machine.which("quota") is None:
+        return
+    source = "quota -w -p"
+    left: list[tuple[int, str]] = []
+    files: list[int] = []
+    for line in machine.ask(sheet, source.split(), 2.0).out.splitlines():
+        parts = [part.rstrip("*") for part in line.split()]
+        # Filesystem, blocks of 1 KiB used, soft, hard, grace; files used, soft, hard, grace. 0 is no limit.
+        if len(parts) < 9 or not all(part.isdigit() for part in parts[1:9]):
+            continue
+        used, soft, hard, _grace, count, soft_count, hard_count = map(int, parts[1:8])
+        if soft or hard:
+            left.append((max(0, (hard or soft) - used) * 1024, parts[0]))
+        if soft_count or hard_count:
+            files.append(max(0, (hard_count or soft_count) - count))
+    if left:
+        sheet.add("disk.quota_free", min(left)[0], source, "bytes")
+        sheet.add("disk.quota_filesystem", min(left)[1], source)
+    sheet.add("disk.quota_inodes_free", min(files, default=None), source)
 
 
 def nearest(machine: Machine, path: str) -> str:

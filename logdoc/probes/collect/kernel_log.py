@@ -22,7 +22,7 @@ def kernel_log(machine: Machine, sheet: Sheet) -> tuple[list[str], str] | None:
 def age(machine: Machine, line: str) -> float | None:
     """Seconds since a kernel message; stamps count from boot."""
     stamp = STAMP.match(line)
-    uptime = (machine.read("/proc/uptime") or "").split()
+    uptime = re.match(r"\d+\.\d+", machine.read("/proc/uptime") or "")
     if not stamp or not uptime:
         return None
-    return max(0.0, float(uptime[0]) - float(stamp.group(1)))
+    return max(0.0, float(uptime.group()) - float(stamp.group(1)))

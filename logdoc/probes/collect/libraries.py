@@ -21,7 +21,16 @@ SYSTEM_FOLDERS = (
     "/usr/local/nvidia/lib64",
     "/usr/lib/wsl/lib",
 )
-WHEEL_FOLDERS = ("nvidia/nccl/lib", "nvidia/cuda_runtime/lib", "nvidia/cu13/lib", "torch/lib")
+WHEEL_FOLDERS = ("nvidia/nccl/lib", "nvidia/cuda_runtime/lib", "nvidia/cudnn/lib", "nvidia/cu13/lib", "torch/lib")
+# Where AWS and HPC-X put NCCL's network plugins, beside the loader's own folders.
+PLUGIN_FOLDERS = (
+    "/opt/amazon/ofi-nccl/lib",
+    "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu",
+    "/opt/amazon/efa/lib",
+    "/opt/amazon/efa/lib64",
+    "/opt/aws-ofi-nccl/lib",
+    "/opt/hpcx/nccl_rdma_sharp_plugin/lib",
+)
 SHADOWING = ("libnccl.so", "libcudart.so", "libcudnn.so", "libcublas.so", "libcublasLt.so", "libtorch.so", "libcuda.so")
 PACKAGES = [
     "torch",
@@ -45,6 +54,9 @@ PACKAGES = [
     "numpy",
     "ray",
     "nvidia-ml-py",
+    "nvidia-cudnn-cu11",
+    "nvidia-cudnn-cu12",
+    "nvidia-cudnn-cu13",
     "nvidia-nccl-cu11",
     "nvidia-nccl-cu12",
     "nvidia-nccl-cu13",
@@ -89,7 +101,7 @@ def shared_objects(machine: Machine, sheet: Sheet) -> None:
     """Where NCCL, the CUDA runtime and the driver's libraries lie."""
     folders = library_folders(machine)
     source = "library folders"
-    for name, start in (("nccl", "libnccl.so"), ("cudart", "libcudart.so")):
+    for name, start in (("nccl", "libnccl.so"), ("cudart", "libcudart.so"), ("cudnn", "libcudnn.so")):
         paths = find_libraries(machine, folders, start)
         sheet.add(f"lib.{name}_paths", ", ".join(paths) or "none", source)
         sheet.add(f"lib.{name}_copies", len(paths), source)
@@ -99,10 +111,10 @@ def shared_objects(machine: Machine, sheet: Sheet) -> None:
         paths = find_libraries(machine, folders, start)
         listed = re.search(rf"^\s*{re.escape(start)} .*=> (\S+)$", cache, re.MULTILINE)
         sheet.add("lib." + fact, bool(paths or listed), "library folders and ldconfig -p")
-    plugins = find_libraries(
-        machine, [*folders, "/opt/amazon/ofi-nccl/lib", "/opt/hpcx/nccl_rdma_sharp_plugin/lib"], "libnccl-net"
-    )
+    plugins = find_libraries(machine, [*folders, *PLUGIN_FOLDERS], "libnccl-net")
     sheet.add("lib.nccl_net_plugin", ", ".join(plugins) or "none", source)
+    fabric = find_libraries(machine, [*folders, *PLUGIN_FOLDERS], "libfabric.so")
+    sheet.add("lib.libfabric", ", ".join(fabric) or "none", source)
     sheet.add("lib.gdrcopy", machine.exists("/dev/gdrdrv"), "/dev/gdrdrv")
 
 

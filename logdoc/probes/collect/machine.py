@@ -26,7 +26,7 @@ READ_LIMIT = 1 << 20
 OUTPUT_LIMIT = 8 << 20
 TEXT_LIMIT = 4000
 # Seconds a section keeps back for stopping a command and saying so.
-STOPPING = 0.8
+STOPPING = 0.5
 # The kernel fixes the inode of its first IPC namespace (include/linux/proc_ns.h, PROC_IPC_INIT_INO).
 HOST_IPC_NAMESPACE = "ipc:[4026531839]"
 

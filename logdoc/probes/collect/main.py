@@ -19,6 +19,7 @@ from typing import Any
 
 from logdoc.probes.collect.gpu import gpu_list, gpu_memory, gpu_processes
 from logdoc.probes.collect.gpu_health import fabric_services, gpu_health
+from logdoc.probes.collect.gpu_reader import NVML_INIT
 from logdoc.probes.collect.host import disk, host_memory, limits, shm
 from logdoc.probes.collect.libraries import libraries
 from logdoc.probes.collect.machine import Machine, Sheet, json_line
@@ -59,6 +60,7 @@ class Worker:
 
     def __init__(self, probe: str, pid: int, pipe: int, deadline: float) -> None:
         self.probe, self.pid, self.pipe, self.deadline = probe, pid, pipe, deadline
+        self.began = time.monotonic()
         self.buffer = b""
         self.ended = False
         self.late = False
@@ -128,7 +130,10 @@ def gather(workers: Sequence[Worker], facts: list[dict[str, Any]], errors: list[
                 del open_ones[pipe]
     for worker in workers:
         os.close(worker.pipe)
-        close(worker, errors)
+        kill(worker.pid)
+    limit = time.monotonic() + 0.25
+    for worker in workers:
+        close(worker, limit, facts, errors)
 
 
 def take(worker: Worker, data: bytes, facts: list[dict[str, Any]], errors: list[dict[str, Any]]) -> None:
@@ -146,10 +151,9 @@ def take(worker: Worker, data: bytes, facts: list[dict[str, Any]], errors: list[
             worker.ended = True
 
 
-def close(worker: Worker, errors: list[dict[str, Any]]) -> None:
-    """End a worker and whatever it started. One that does not die is left to the kernel and named."""
-    kill(worker.pid)
-    status = reap(worker.pid)
+def close(worker: Worker, limit: float, facts: list[dict[str, Any]], errors: list[dict[str, Any]]) -> None:
+    """Note how a worker ended that was killed. One that does not die until `limit` is left to the kernel and named."""
+    status = reap(worker.pid, limit)
     if worker.ended:
         return
     sheet = Sheet(worker.probe)
@@ -162,6 +166,10 @@ def close(worker: Worker, errors: list[dict[str, Any]]) -> None:
         sheet.fail(f"died of signal {os.WTERMSIG(status)}{last}")
     else:
         sheet.fail(f"ended early{last}")
+    if worker.late and worker.last_words == NVML_INIT:
+        # NVML answers within the process or not at all: only from outside can it be told that the driver hangs.
+        sheet.add("gpu.unanswered_seconds", round(worker.deadline - worker.began, 1), NVML_INIT, "s")
+    facts.extend(sheet.facts)
     errors.extend(sheet.errors)
 
 
@@ -172,9 +180,8 @@ def kill(pid: int) -> None:
         return
 
 
-def reap(pid: int) -> int | None:
-    """The exit status of a child, waiting a quarter of a second at most; None while it lives on."""
-    limit = time.monotonic() + 0.25
+def reap(pid: int, limit: float) -> int | None:
+    """The exit status of a child, waiting until `limit`; None while it lives on."""
     while True:
         try:
             done, status = os.waitpid(pid, os.WNOHANG)
@@ -264,11 +271,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", default="", help="sections, comma separated: " + ", ".join(SECTIONS))
     parser.add_argument("--budget", type=float, default=DEFAULT_BUDGET, help="seconds for everything together")
+    parser.add_argument("--since", type=float, default=0.0, help="when that time began (seconds of the epoch) [now]")
     options = parser.parse_args(arguments)
     only = [name for name in options.only.split(",") if name] or list(SECTIONS)
     unknown = [name for name in only if name not in SECTIONS]
     if unknown:
         parser.error(f"no section {', '.join(unknown)}; there are: {', '.join(SECTIONS)}")
-    sys.stdout.write(json_line(collect(list(dict.fromkeys(only)), options.budget)) + "\n")
+    # An interpreter on a slow file system takes seconds to start: they are part of the budget.
+    spent = max(0.0, time.time() - options.since) if options.since else 0.0
+    sys.stdout.write(json_line(collect(list(dict.fromkeys(only)), options.budget - spent)) + "\n")
     sys.stdout.flush()
     return 0

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import sys
 
 from logdoc.probes.collect.machine import Machine, Sheet
 
 NET = "/sys/class/net"
+ROUTES = "/proc/net/route"
 # NCCL's order of preference without NCCL_SOCKET_IFNAME (src/misc/socket.cc, ncclFindInterfaces).
 NCCL_ORDER = ("ib", "^docker,lo,virbr", "docker", "lo", "virbr")
 TORCHRUN_PORT = 29500
@@ -59,23 +61,57 @@ def network(machine: Machine, sheet: Sheet) -> None:
     found = interfaces(machine)
     usable = [entry for entry in found if entry.up and entry.addresses]
     sheet.add("net.interfaces", "; ".join(entry.told() for entry in found) or "none", NET)
-    default = default_interface(machine)
-    sheet.add("net.default_interface", default, "/proc/net/route")
+    table = routes(machine)
+    default = next((route for route in table if route.network.prefixlen == 0), None)
+    if default is not None:
+        sheet.add("net.default_interface", default.interface, ROUTES)
+        sheet.add("net.gateway", default.gateway or None, ROUTES)
+    sheet.add("net.routes", "; ".join(route.told() for route in table[:40]) or "none", ROUTES)
     take = nccl_choice(machine, sheet, [entry.name for entry in usable])
-    mtu = {entry.name: entry.mtu for entry in found}.get(take or default or "")
-    sheet.add("net.mtu", mtu, NET + "/*/mtu", "bytes")
-    hostname(machine, sheet, usable)
-    master(machine, sheet, usable)
+    carrier = take or (default.interface if default is not None else "")
+    sheet.add("net.mtu", {entry.name: entry.mtu for entry in found}.get(carrier), NET + "/*/mtu", "bytes")
+    sheet.add("net.mtus", ", ".join(f"{one.name} {one.mtu}" for one in usable if one.mtu) or None, NET + "/*/mtu")
+    speed = machine.number(f"{NET}/{carrier}/speed") if carrier else None
+    # -1: a virtual interface, or one without a link.
+    sheet.add("net.speed", speed if speed and speed > 0 else None, f"{NET}/{carrier}/speed", "Mbit/s")
+    hostname(machine, sheet)
+    gloo_choice(machine, sheet, usable)
+    master(machine, sheet, usable, table)
 
 
-def default_interface(machine: Machine) -> str | None:
-    """The interface of the default route with the lowest metric."""
-    routes = []
+class Route:
+    """A row of the kernel's IPv4 table."""
+
+    def __init__(self, parts: list[str]) -> None:
+        self.interface = parts[0]
+        # The kernel prints each address as a number in the machine's byte order.
+        net, gateway, mask = (int(parts[place], 16).to_bytes(4, sys.byteorder) for place in (1, 2, 7))
+        self.network = ipaddress.IPv4Network((net, str(ipaddress.IPv4Address(mask))), strict=False)
+        self.gateway = "" if not any(gateway) else str(ipaddress.IPv4Address(gateway))
+        self.metric = int(parts[6])
+
+    def told(self) -> str:
+        return f"{self.network}{' via ' + self.gateway if self.gateway else ''} dev {self.interface}"
+
+
+def routes(machine: Machine) -> list[Route]:
+    """The most specific first, of equal ones that with the lowest metric: the kernel's order of preference."""
+    found = []
     for line in (machine.read("/proc/net/route") or "").splitlines()[1:]:
         parts = line.split()
-        if len(parts) > 7 and parts[1] == "00000000" and parts[7] == "00000000":
-            routes.append((int(parts[6]), parts[0]))
-    return min(routes)[1] if routes else None
+        try:
+            found.append(Route(parts))
+        except (ValueError, IndexError, OverflowError):
+            continue
+    return sorted(found, key=lambda route: (-route.network.prefixlen, route.metric))
+
+
+def route_to(table: list[Route], address: str) -> Route | None:
+    try:
+        wanted = ipaddress.IPv4Address(address)
+    except ValueError:
+        return None
+    return next((route for route in table if wanted in route.network), None)
 
 
 def nccl_choice(machine: Machine, sheet: Sheet, names: list[str]) -> str | None:
@@ -116,24 +152,34 @@ def lookup(machine: Machine, sheet: Sheet, name: str) -> list[str]:
         return []
 
 
-def hostname(machine: Machine, sheet: Sheet, usable: list[Interface]) -> None:
+def hostname(machine: Machine, sheet: Sheet) -> None:
     """What the machine's own name means: Gloo binds to it, and other ranks are told it."""
     name = machine.hostname()
     source = f"getaddrinfo({name})"
     addresses = lookup(machine, sheet, name)
     sheet.add("net.hostname", name, "gethostname()")
     sheet.add("net.hostname_resolves", bool(addresses), source)
-    if not addresses:
-        return
+    if addresses:
+        sheet.add("net.hostname_address", ", ".join(addresses), source)
+        sheet.add("net.hostname_is_loopback", all(is_loopback(address) for address in addresses), source)
+
+
+def gloo_choice(machine: Machine, sheet: Sheet, usable: list[Interface]) -> None:
+    """The interface torch's Gloo binds to: a demanded one, else that of the host's name, else the loopback."""
+    asked = [name for name in machine.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
+    addresses = [part for part in str(sheet.value("net.hostname_address") or "").split(", ") if part]
     owner = next((entry.name for entry in usable for address in addresses if address in entry.addresses), None)
-    loopback = all(is_loopback(address) for address in addresses)
-    sheet.add("net.hostname_address", ", ".join(addresses), source)
-    sheet.add("net.hostname_is_loopback", loopback, source)
-    sheet.add("net.hostname_is_local", loopback or owner is not None, source)
-    sheet.add("net.gloo_would_take", owner or "lo", source)
+    if addresses:
+        local = bool(sheet.value("net.hostname_is_loopback")) or owner is not None
+        sheet.add("net.hostname_is_local", local, f"getaddrinfo({machine.hostname()}) against {NET}")
+    if asked:
+        named = [entry.name for entry in usable if entry.name in asked]
+        sheet.add("net.gloo_would_take", ", ".join(named) or "none", "GLOO_SOCKET_IFNAME against " + NET)
+    else:
+        sheet.add("net.gloo_would_take", owner or "lo", f"getaddrinfo({machine.hostname()})")
 
 
-def master(machine: Machine, sheet: Sheet, usable: list[Interface]) -> None:
+def master(machine: Machine, sheet: Sheet, usable: list[Interface], table: list[Route]) -> None:
     """The rendezvous address: does it resolve, is it this machine, is its port free (tried only if it is)."""
     text = machine.environ.get("MASTER_PORT", "")
     port = int(text) if re.match(r"^\d{1,5}$", text) and 0 < int(text) < 65536 else TORCHRUN_PORT
@@ -150,5 +196,8 @@ def master(machine: Machine, sheet: Sheet, usable: list[Interface]) -> None:
         if found:
             sheet.add("net.master_address", ", ".join(found), "getaddrinfo(MASTER_ADDR)")
             sheet.add("net.master_is_local", local, "getaddrinfo(MASTER_ADDR)")
+            way = next((route for route in (route_to(table, one) for one in found) if route), None)
+            over = "lo" if local else way.interface if way else None
+            sheet.add("net.master_interface", over, ROUTES)
     if local:
         sheet.add("net.master_port_in_use", machine.port_taken(port), f"bind to port {port}")

@@ -7,11 +7,21 @@ from __future__ import annotations
 import re
 import time
 
+from logdoc.probes.collect.host import group_folders, mount_points
 from logdoc.probes.collect.machine import Machine, Sheet
 
 # Capabilities that RDMA, NUMA pinning and MNNVL ask for (bit numbers of include/uapi/linux/capability.h).
 CAPABILITIES = (("ipc_lock", 14), ("sys_admin", 21), ("sys_nice", 23), ("sys_ptrace", 19))
 CGROUP_KINDS = (("kubepods", "kubernetes"), ("docker", "docker"), ("libpod", "podman"), ("lxc", "lxc"))
+CLOCK_SERVICES = ("chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys")
+# Slurm counts memory in MiB.
+SLURM_LIMITS: tuple[tuple[str, tuple[str, ...], str, int], ...] = (
+    ("slurm.cpus", ("SLURM_CPUS_ON_NODE",), "processors", 1),
+    ("slurm.gpus", ("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"), "", 1),
+    ("slurm.tasks", ("SLURM_NTASKS", "SLURM_NPROCS"), "", 1),
+    ("slurm.memory", ("SLURM_MEM_PER_NODE",), "bytes", 1 << 20),
+    ("slurm.memory_per_cpu", ("SLURM_MEM_PER_CPU",), "bytes", 1 << 20),
+)
 SHARED_PREFIXES = [
     "NCCL_",
     "TORCH_",
@@ -90,13 +100,16 @@ def container(machine: Machine, sheet: Sheet) -> None:
     sheet.add("os.kernel", release, "uname")
     sheet.add("os.arch", processor, "uname")
     count, usable = machine.cpus()
-    sheet.add("cpu.count", count, "cpu_count()")
-    sheet.add("cpu.usable", usable, "sched_getaffinity()")
+    sheet.add("cpu.count", count, "cpu_count()", "processors")
+    sheet.add("cpu.usable", usable, "sched_getaffinity()", "processors")
+    sheet.add("cpu.quota", cpu_quota(machine), "cpu.max of the control group", "processors")
     kind, source = container_kind(machine)
     sheet.add("container.kind", kind, source)
     sheet.add("container.wsl", "microsoft" in (machine.read("/proc/version") or "").lower(), "/proc/version")
     cpu = machine.read("/proc/cpuinfo") or ""
     maker = machine.read("/sys/class/dmi/id/sys_vendor")
+    model = re.search(r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", cpu, re.MULTILINE)
+    sheet.add("cpu.model", model.group(1) if model else None, "/proc/cpuinfo")
     flags = re.search(r"^flags\s*:(.*)$", cpu, re.MULTILINE)
     if flags:
         sheet.add("container.vm", "hypervisor" in flags.group(1).split(), "/proc/cpuinfo")
@@ -130,7 +143,23 @@ def container_kind(machine: Machine) -> tuple[str, str]:
         if mark in groups:
             return kind, "/proc/1/cgroup"
     declared = machine.read("/run/systemd/container")
-    return (declared, "/run/systemd/container") if declared else ("none", "no mark of a container")
+    if declared:
+        return declared, "/run/systemd/container"
+    # Enroot and others leave no mark; nor would a diskless node that lays its root together in the same way.
+    if ("/", "overlay") in {(place, kind) for place, kind, _options in mount_points(machine)}:
+        return "unknown", "the root file system is an overlay"
+    return "none", "no mark of a container"
+
+
+def cpu_quota(machine: Machine) -> float | None:
+    """Processors' worth of time that the control groups leave; None without a limit."""
+    shares: list[float] = []
+    for folder in group_folders(machine, "cpu"):
+        new = (machine.read(folder + "/cpu.max") or "").split()
+        old = [machine.read(f"{folder}/cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+        pairs = [pair for pair in (new, old) if len(pair) == 2 and pair[0].isdigit() and pair[1].isdigit()]
+        shares.extend(int(quota) / int(period) for quota, period in pairs if int(period))
+    return round(min(shares), 2) if shares else None
 
 
 def scheduler(machine: Machine, sheet: Sheet) -> None:
@@ -156,15 +185,17 @@ def slurm(machine: Machine, sheet: Sheet) -> None:
     job = machine.environ["SLURM_JOB_ID"]
     sheet.add("slurm.job_id", job, "SLURM_JOB_ID")
     sheet.add("slurm.nodes", machine.environ.get("SLURM_JOB_NODELIST"), "SLURM_JOB_NODELIST")
+    slurm_limits(machine, sheet)
     end = machine.environ.get("SLURM_JOB_END_TIME", "")
     if end.isdigit():
         sheet.add("slurm.time_left", max(0, int(end) - int(time.time())), "SLURM_JOB_END_TIME", "s")
     if not job.isdigit():
         return
-    answer = machine.ask(sheet, ["squeue", "-h", "-j", job, "-o", "%T|%L"], 3.0)
-    state, _bar, left = answer.out.strip().partition("|")
+    answer = machine.ask(sheet, ["squeue", "-h", "-j", job, "-o", "%T|%L|%l"], 3.0)
+    state, left, limit = [*answer.out.strip().split("|"), "", ""][:3]
     if state:
         sheet.add("slurm.job_state", state, "squeue")
+        sheet.add("slurm.time_limit", seconds(limit), "squeue", "s")
         if not end.isdigit():
             sheet.add("slurm.time_left", seconds(left), "squeue", "s")
     node = machine.environ.get("SLURMD_NODENAME", "")
@@ -173,6 +204,17 @@ def slurm(machine: Machine, sheet: Sheet) -> None:
         for fact, key in (("slurm.node_state", "State"), ("slurm.node_reason", "Reason")):
             found = re.search(rf"\b{key}=(\S.*?)(?= \w+=|$)", told, re.MULTILINE)
             sheet.add(fact, found.group(1) if found else None, "scontrol show node")
+
+
+def slurm_limits(machine: Machine, sheet: Sheet) -> None:
+    """What the job was given on this node, as Slurm tells its processes."""
+    env = machine.environ
+    for fact, names, unit, factor in SLURM_LIMITS:
+        name = next((name for name in names if env.get(name, "").isdigit()), None)
+        if name and int(env[name]):
+            sheet.add(fact, int(env[name]) * factor, name, unit)
+    sheet.add("slurm.partition", env.get("SLURM_JOB_PARTITION"), "SLURM_JOB_PARTITION")
+    sheet.add("slurm.job_gpus", env.get("SLURM_JOB_GPUS") or env.get("SLURM_STEP_GPUS"), "SLURM_JOB_GPUS")
 
 
 def seconds(left: str) -> int | None:
@@ -191,6 +233,11 @@ def clock(machine: Machine, sheet: Sheet) -> None:
         sheet.add("clock.synchronised", state[0], "adjtimex")
         sheet.add("clock.max_error", round(state[1], 6), "adjtimex", "s")
     sheet.add("clock.time", round(time.time(), 3), "time()", "s")
+    sheet.add("clock.utc_offset", time.localtime().tm_gmtoff, "localtime()", "s")
+    processes = {machine.read(f"/proc/{name}/comm") for name in machine.names("/proc") if name.isdigit()}
+    # The kernel cuts a process's name at 15 characters. A container does not see the host's.
+    keepers = [name for name in CLOCK_SERVICES if name in processes]
+    sheet.add("clock.service", ", ".join(keepers) or None, "/proc/*/comm")
 
 
 def environment(machine: Machine, sheet: Sheet) -> None:

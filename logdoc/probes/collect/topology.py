@@ -45,9 +45,12 @@ def matrix(output: str) -> tuple[list[str], dict[tuple[str, str], str]]:
     return names, cells
 
 
-def distance(link: str) -> int:
-    kind = "NV" if re.match(r"^NV\d+$", link) else link
-    return DISTANCE.index(kind) if kind in DISTANCE else len(DISTANCE)
+def distance(link: str) -> float:
+    """How far two devices are from each other; more bonded NVLinks are nearer."""
+    bonded = re.match(r"^NV(\d+)$", link)
+    if bonded:
+        return DISTANCE.index("NV") - int(bonded.group(1)) / 1000
+    return DISTANCE.index(link) if link in DISTANCE else len(DISTANCE)
 
 
 def links(sheet: Sheet, names: list[str], cells: dict[tuple[str, str], str]) -> None:
@@ -118,6 +121,11 @@ def pci_isolation(machine: Machine, sheet: Sheet) -> None:
     elif above - set(cards):
         sheet.fail("PCI configuration space is only readable for root: whether ACS is on cannot be seen")
     iommu(machine, sheet, cards)
+    near = [machine.number(f"{devices}/{card}/numa_node") for card in cards]
+    if any(node is not None and node >= 0 for node in near):
+        # -1 is the kernel's word for "not told by the firmware".
+        told = ", ".join(f"{card} {node}" for card, node in zip(cards, near) if node is not None)  # noqa: B905
+        sheet.add("topo.gpu_numa", told, "/sys/bus/pci/devices/*/numa_node")
 
 
 def acs_control(config: bytes | None) -> int | None:

@@ -130,10 +130,30 @@ def backends(sheet: Sheet, torch: Any) -> None:
                 sheet.add(fact, text, "torch.cuda.nccl.version()")
         except Exception as error:
             sheet.fail(f"torch.cuda.nccl.version(): {error}")
+    cudnn_version(sheet, torch)
     flags = getattr(getattr(torch, "_C", None), "_cuda_getArchFlags", None)
     arches = flags() if flags else None
     if arches:
         sheet.add("torch.arch_list", ",".join(arches.split()), "torch._C._cuda_getArchFlags()")
+
+
+def cudnn_version(sheet: Sheet, torch: Any) -> None:
+    """The cuDNN that torch loads, or its complaint when that is not the one it was compiled with."""
+    source = "torch.backends.cudnn.version()"
+    ask = getattr(getattr(getattr(torch, "backends", None), "cudnn", None), "version", None)
+    if ask is None:
+        return
+    try:
+        number = ask()
+    except Exception as error:
+        sheet.add("torch.cudnn_error", f"{type(error).__name__}: {error}", source)
+        return
+    if number is None:
+        sheet.add("torch.cudnn", "none", source)
+        return
+    # 8902 is 8.9.2; from version 9 on there are two digits for each part: 90100 is 9.1.0.
+    step = 1000 if number < 90000 else 10000
+    sheet.add("torch.cudnn", f"{number // step}.{number % step // 100}.{number % 100}", source)
 
 
 def cuda_state(sheet: Sheet, torch: Any) -> None:

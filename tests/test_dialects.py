@@ -18,6 +18,7 @@ TORCHRUN_W = "W0922 18:51:16.217000 28001 torch/distributed/run.py:757] "
         ("704.7s\t1437\t[rank1]: ValueError: bad", "ValueError: bad", {"rank": 1}),
         ("[1,mpirank:3,algo-1]<stderr>:ValueError: bad", "ValueError: bad", {"rank": 3, "host": "algo-1"}),
         ("[f35a2cc1] [rank=0] [INFO] [logging.py:69:log_dist] saved", "saved", {"rank": 0}),
+        ("nemo.llm.pretrain/0 [default2]:[rank6]: boom", "boom", {"rank": 6, "local_rank": 2}),
         ("fa88a9df [rank=1] || ValueError: bad", "ValueError: bad", {"rank": 1}),
         ("[default0|rank=12]: boom", "boom", {"rank": 12, "local_rank": 0}),
         ("[E ProcessGroupNCCL.cpp:474] [Rank 0] text", "[Rank 0] text", {"level": "ERROR"}),

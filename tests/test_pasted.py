@@ -61,6 +61,14 @@ def test_a_flat_traceback_gets_its_lines_back_all_with_its_number() -> None:
     ]
 
 
+def test_ranks_that_lost_their_newlines_get_a_line_each() -> None:
+    assert lines(b'[rank0]: File "a.py", line 5, in f [rank0]: import x [rank0]: ModuleNotFoundError: x') == [
+        '[rank0]: File "a.py", line 5, in f',
+        "[rank0]: import x",
+        "[rank0]: ModuleNotFoundError: x",
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "body", "rank"),
     [

@@ -602,7 +602,7 @@ class TestKinds:
         ("name", "data", "kind", "rank"),
         [
             ("nccl_trace_rank_3", DUMP, "flight-recorder", 3),
-            ("comm_lib_trace_rank_12.gz", gzip.compress(DUMP), "flight-recorder", 12),
+            ("comm_lib_trace_rank_12.gz", gzip.compress(DUMP, mtime=0), "flight-recorder", 12),
             ("_dump_7", DUMP, "flight-recorder", 7),
             ("my_dump_7.json", JSON_DUMP, "flight-recorder", 7),
             ("TORCH_FR_job5_4", DUMP, "flight-recorder", 4),

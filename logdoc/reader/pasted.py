@@ -15,6 +15,7 @@ _FLAT = re.compile(
     r' +(?=File "[^"\n]{1,400}", line \d+, in \S)'
     r"| +(?=(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?:: |$))"
 )
+_RANKS = re.compile(r" +(?=\[rank\d{1,6}\]: )")
 
 
 def without_margin(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -55,7 +56,7 @@ def _width(line: bytes) -> int:
 def unflattened(text: str) -> list[str]:
     """A traceback in one line as the lines it had; any other line as it is."""
     if text.count(_SOURCE_LINE) < 2:
-        return [text]
+        return _RANKS.split(text) if text.count("[rank") > 1 else [text]
     head, *frames = _FLAT.split(text)
     lines = [head]
     for part in frames:

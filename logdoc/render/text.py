@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
-from rich.cells import cell_len, set_cell_size
-from rich.text import Text
-
+from logdoc.render.cells import cell_len, cropped
 from logdoc.render.plain import visible
 from logdoc.render.wrap import wrapped
 from logdoc.reporting.wording import phrase
-from logdoc.types.report import Diagnosis, Evidence, Report
+from logdoc.types.report import Diagnosis, Evidence, ProbeLine, Report
+from logdoc.types.value import dataclass
 
 MOST_LINES = 25
 MOST_EVIDENCE = 3
@@ -45,10 +43,23 @@ _STYLES = {
     "unrecognised": "bold yellow",
     "healthy": "bold green",
 }
+# what a terminal calls the styles (ECMA-48, SGR); rich would take longer to import than a small log to explain
+_SGR = {
+    "bold": "1",
+    "dim": "2",
+    "green": "32",
+    "cyan": "36",
+    "bold red": "1;31",
+    "bold green": "1;32",
+    "bold yellow": "1;33",
+}
 _RISKS = {"safe": "", "slower": " [slower]", "changes-results": " [changes results]", "needs-admin": " [needs admin]"}
 
 
-def render_text(report: Report, options: TextOptions = TextOptions()) -> str:
+_PLAIN = TextOptions()
+
+
+def render_text(report: Report, options: TextOptions = _PLAIN) -> str:
     """The report as lines of at most `width` cells, with ANSI colours only if asked for."""
     rows = list(_long(report, options) if options.long else _short(report, options))
     if not options.long and not options.why:
@@ -67,12 +78,7 @@ def _printed(row: _Row, options: TextOptions) -> str:
     text = text.translate(_ASCII) if options.ascii else text
     if not options.color or not row.style:
         return text + "\n"
-    from rich.console import Console
-
-    console = Console(force_terminal=True, width=max(options.width, cell_len(text) + 1), color_system="standard")
-    with console.capture() as captured:
-        console.print(Text(text, style=row.style), no_wrap=True, overflow="ignore", crop=False, highlight=False)
-    return captured.get()
+    return "".join(f"\x1b[{_SGR[row.style]}m{line}\x1b[0m\n" if line else "\n" for line in text.split("\n"))
 
 
 def _short(report: Report, options: TextOptions) -> Iterator[_Row]:
@@ -130,13 +136,18 @@ def _diagnosis(diagnosis: Diagnosis, report: Report, options: TextOptions, *, fu
         yield _Row(f"  {phrase('text.recurring', language, n=len(diagnosis.attempts))}")
     yield from _evidence(diagnosis, options, 100 if full else MOST_EVIDENCE)
     yield from _fixes(diagnosis, report, options, full=full)
-    for probe in diagnosis.probes if full else [one for one in diagnosis.probes if one.outcome != "unknown"]:
+    for probe in diagnosis.probes if full else filter(_tells, diagnosis.probes):
         yield from _paragraph(phrase("text.probes", language), f"{probe.id} {probe.outcome}: {probe.summary}", options)
     if diagnosis.explains:
         yield from _paragraph(phrase("text.explains", language), ", ".join(diagnosis.explains), options)
     if options.why:
         yield _Row(f"  {phrase('text.terms', language)} {diagnosis.rule}", "bold")
         yield from (_Row(f"    {term.value:+5.2f}  {term.name}") for term in diagnosis.score)
+
+
+def _tells(probe: ProbeLine) -> bool:
+    """Whether a probe decided something, or could not be run to its end: that the driver hangs is news too."""
+    return probe.outcome != "unknown" or (not probe.ran and bool(probe.summary))
 
 
 def _evidence(diagnosis: Diagnosis, options: TextOptions, most: int) -> Iterator[_Row]:
@@ -231,4 +242,4 @@ def _one_line(text: str) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
+    return text if cell_len(text) <= width else cropped(text, width - 1) + "…"

@@ -152,8 +152,9 @@ class Engine:
             ranks_seen=len(survey.tracks),
             was_last=survey.was_last,
         )
-        for one in found:
-            one.went_on = all(map(survey.went_on, one.matches))
+        for one in found:  # what a rank survived is the lesser evidence
+            one.matches.sort(key=survey.went_on)
+            one.went_on = survey.went_on(one.matches[0])
         relate([one for one in found if one.rule.kind != "noise"])
         return found
 
@@ -176,9 +177,11 @@ def _facts(reading: Reading) -> FactSet:
 def _order(reading: Reading, matcher: Matcher, facts: FactSet) -> None:
     """Put who and when right, then let the watchdogs' joint verdict speak as further records."""
     reading.survey.settle(_several_nodes(reading))
-    watchdogs, stacks = reading.observed[COLLECTIVES], reading.observed[STACKS]
-    reading.survey.name_ranks([*reading.matches, *watchdogs, *stacks])
-    number_attempts([*reading.matches, *watchdogs, *stacks], reading.observed[ATTEMPTS])
+    watchdogs, stacks, marks = (reading.observed[kind] for kind in (COLLECTIVES, STACKS, ATTEMPTS))
+    told = [*reading.matches, *watchdogs, *stacks]
+    reading.survey.name_ranks(told)
+    set_clocks([*told, *marks], reading.observed[MILESTONES])
+    number_attempts(told, marks)
     known = facts.value("job.world_size")
     size = known if isinstance(known, int) else None
     said = verdicts(waiting_ranks(watchdogs), reading.survey.tracks, size)
@@ -190,7 +193,6 @@ def _order(reading: Reading, matcher: Matcher, facts: FactSet) -> None:
         said += stack_verdict(stacks, size, survey.rank_of, survey.hosts, hung=bool(watchdogs))
     if said:
         reading.matches += [match for match in matcher.find(said) if match.rule.id not in reading.observed]
-    set_clocks(reading.matches, reading.observed[MILESTONES])
     reading.matches = in_order(reading.matches)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from logdoc.cascade.clocks import fill_years
 from logdoc.types.finding import Match
 
 
@@ -17,12 +18,37 @@ def number_attempts(matches: Iterable[Match], marks: Sequence[Match]) -> None:
     starts: dict[str, list[int]] = {}
     for source in {mark.record.source for mark in marks}:
         starts[source] = _starts([mark for mark in marks if mark.record.source == source])
+    listed = list(matches)
+    fill_years(match.record for match in [*listed, *marks])
+    times = _times(marks, starts)
     seen: set[int] = set()
-    for match in matches:
+    for match in listed:
         record = match.record
-        if record.source in starts and id(record) not in seen:
-            seen.add(id(record))
+        if id(record) in seen:
+            continue
+        seen.add(id(record))
+        if record.source in starts:
             record.attempt += bisect_left(starts[record.source], record.seq)
+        elif times and record.near_time is not None and not record.attempt:
+            record.attempt = bisect_left(times, record.near_time)
+
+
+def _times(marks: Sequence[Match], starts: dict[str, list[int]]) -> list[float]:
+    """When each attempt after the first began, from the source that tells of most: for files without marks.
+
+    Nothing where a mark has no clock, or where the clocks of the hosts may differ by as much as an attempt lasts.
+    """
+    source = max(starts, key=lambda name: len(starts[name]), default=None)
+    if source is None:
+        return []
+    stamped = [(mark.record.seq, mark.record.near_time) for mark in marks if mark.record.source == source]
+    times = []
+    for start in starts[source]:
+        near = [time for seq, time in stamped if seq >= start and time is not None]
+        if not near:
+            return []
+        times.append(near[0])
+    return times
 
 
 def _starts(marks: Sequence[Match]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
@@ -13,14 +14,17 @@ Clock = tuple[str, str | int | None]
 
 LEAST_SHARED = 2  # events two clocks must share before one is set by the other
 LEAST_SKEW_SECONDS = 1.0  # a smaller difference is the spread of the event itself
+ZONE_SECONDS = 1800.0  # what time zones differ by, or a multiple of it
+ZONE_SPREAD = 30.0
 MOST_SPREAD_SECONDS = 5.0  # if the differences vary more than this, the events were not simultaneous
 
 
 def set_clocks(matches: Sequence[Match], milestones: Sequence[Match]) -> None:
     """Make `near_time` of all matched records comparable, as far as the log allows."""
     records = {id(match.record): match.record for match in [*matches, *milestones]}
-    _fill_years(records.values())
-    offsets = skews(milestones)
+    fill_years(records.values())
+    # matches of a collective's sequence number that timed out are passed by all its ranks within seconds
+    offsets = skews([*milestones, *(match for match in matches if "seq" in match.captures)])
     for record in records.values():
         offset = offsets.get(clock_of(record))
         if offset is not None and record.near_time is not None:
@@ -32,7 +36,7 @@ def clock_of(record: Record) -> Clock:
     return (record.source, record.who.host if record.who.host is not None else record.who.rank)
 
 
-def _fill_years(records: Iterable[Record]) -> None:
+def fill_years(records: Iterable[Record]) -> None:
     """Stamps without a year (glog, syslog) take the year of the job's other stamps; uptimes compare with nothing."""
     stamped = [record for record in records if record.near_time is not None]
     years = [year_of(record.near_time) for record in stamped if record.near_time and not is_yearless(record.near_time)]
@@ -47,37 +51,62 @@ def _fill_years(records: Iterable[Record]) -> None:
 
 
 def skews(milestones: Iterable[Match]) -> Mapping[Clock, float]:
-    """Seconds each clock runs ahead of the best-connected one, from events that all ranks pass at about one time."""
-    events: dict[tuple[str, str], dict[Clock, float]] = {}
-    for match in milestones:
-        time = match.record.near_time if match.record.time is not None else None
-        if time is not None:
-            passed = events.setdefault((match.name, match.captures.get("n", "")), {})
-            passed.setdefault(clock_of(match.record), time)
-    shared = [passed for passed in events.values() if len(passed) > 1]
-    counts: dict[Clock, int] = {}
-    for passed in shared:
-        for clock in passed:
-            counts[clock] = counts.get(clock, 0) + 1
+    """Seconds each clock runs ahead of the best-connected one, from events that all ranks pass at about one time.
+
+    A clock that shares nothing with that one is set by those that are set already.
+    """
+    shared = [passed for passed in _events(milestones) if len(passed) > 1]
+    counts = Counter(clock for passed in shared for clock in passed)
     if not counts:
         return {}
     reference = max(sorted(counts, key=str), key=lambda clock: counts[clock])
-    offsets = {}
-    for clock in counts:
-        differences = [
-            passed[clock] - passed[reference] for passed in shared if clock in passed and reference in passed
-        ]
-        offset = _agreed(differences)
-        if clock != reference and offset is not None:
-            offsets[clock] = offset
-    return offsets
+    known = {reference: 0.0}
+    todo = set(counts) - {reference}
+    while todo:
+        found = {clock: offset for clock in todo if (offset := _offset(clock, shared, known)) is not None}
+        if not found:
+            break
+        known |= found
+        todo -= found.keys()
+    return {clock: offset for clock, offset in known.items() if abs(offset) >= LEAST_SKEW_SECONDS}
+
+
+def _events(milestones: Iterable[Match]) -> Iterable[Mapping[Clock, float]]:
+    """When each clock saw an event: a training step, or one collective that timed out on everybody."""
+    events: dict[tuple[str, ...], dict[Clock, float]] = {}
+    for match in milestones:
+        time = match.record.near_time if match.record.time is not None else None
+        if time is not None:
+            said = match.captures
+            event = (match.name, said.get("n", ""), said.get("seq", ""), said.get("op", ""))
+            events.setdefault(event, {}).setdefault(clock_of(match.record), time)
+    return events.values()
+
+
+def _offset(clock: Clock, shared: Sequence[Mapping[Clock, float]], known: Mapping[Clock, float]) -> float | None:
+    differences = []
+    for passed in shared:
+        others = [time - known[other] for other, time in passed.items() if other in known]
+        if clock in passed and others:
+            differences.append(passed[clock] - median(others))
+    return _agreed(differences)
 
 
 def _agreed(differences: Sequence[float]) -> float | None:
-    if len(differences) < LEAST_SHARED:
+    """The common difference, zero for one that is no more than the events' own spread; None if they do not agree.
+
+    One event is enough for a time zone: half hours and whole hours are no accident.
+    """
+    if not differences:
         return None
     middle = median(differences)
-    if abs(middle) < LEAST_SKEW_SECONDS:
+    if len(differences) < LEAST_SHARED and not _is_zone(middle):
         return None
     near = [one for one in differences if abs(one - middle) <= MOST_SPREAD_SECONDS]
     return middle if len(near) * 2 > len(differences) else None
+
+
+def _is_zone(seconds: float) -> bool:
+    return (
+        abs(seconds) > ZONE_SECONDS / 2 and abs(seconds - round(seconds / ZONE_SECONDS) * ZONE_SECONDS) <= ZONE_SPREAD
+    )

@@ -38,14 +38,14 @@ class Waiting:
 
 
 def waiting_ranks(matches: Iterable[Match]) -> list[Waiting]:
-    """One entry a rank and collective, from its `WorkNCCL(…)` and `last enqueued work` lines, in order of the log."""
-    found: dict[tuple[int, int | None], Waiting] = {}
+    """One entry an attempt, rank and collective, from its `WorkNCCL(…)` and `last enqueued work` lines, in order."""
+    found: dict[tuple[int, int, int | None], Waiting] = {}
     for match in matches:
         if match.rank is None:
             continue
         said = match.captures
         seq = int(said["seq"]) if "seq" in said else None
-        waiting = found.setdefault((match.rank, seq), Waiting(match.rank, match.record, seq=seq))
+        waiting = found.setdefault((match.record.attempt, match.rank, seq), Waiting(match.rank, match.record, seq=seq))
         if match.name == "work":
             waiting.op = said["op"]
             waiting.timeout = int(said["timeout"]) / 1000
@@ -66,15 +66,18 @@ def _group(said: Mapping[str, str]) -> str:
 
 
 def verdicts(waiting: Sequence[Waiting], seen: Iterable[int], world_size: int | None) -> list[Record]:
-    """The verdict on every group whose collective timed out; the first one to time out first."""
+    """The verdict on every group whose collective timed out, the first one to time out first; of the last attempt."""
+    latest = max((one.record.attempt for one in waiting), default=0)
     groups: dict[str, list[Waiting]] = {}
     for one in waiting:
-        groups.setdefault(one.group, []).append(one)
+        if one.record.attempt == latest:
+            groups.setdefault(one.group, []).append(one)
     present = set(seen)
     records = []
     for name, members in groups.items():
-        expected = _expected(name, members, present, world_size)
-        records += _verdict(name, _earliest_each(members), expected, present)
+        waits_elsewhere = {one.rank for other in groups.values() for one in other} - {one.rank for one in members}
+        expected = _expected(name, members, present, world_size) - waits_elsewhere
+        records += _verdict(name, _earliest_each(members), expected, present, len(waits_elsewhere))
     return records
 
 
@@ -98,7 +101,8 @@ def _expected(name: str, members: Sequence[Waiting], present: set[int], world_si
     return ranks | present
 
 
-def _verdict(name: str, members: list[Waiting], expected: set[int], present: set[int]) -> list[Record]:
+def _verdict(name: str, members: list[Waiting], expected: set[int], present: set[int], elsewhere: int) -> list[Record]:
+    """`elsewhere`: ranks that gave up in a collective of another group; they wait for the missing ones there."""
     first = members[0]
     waited = f" after waiting {first.timeout:g} s" if first.timeout is not None else ""
     where = f"{first.collective} of {name}"
@@ -109,6 +113,11 @@ def _verdict(name: str, members: list[Waiting], expected: set[int], present: set
                        f"{_call(_majority(members))} (#{one.seq} of {name})")
             for one in differing
         ]  # fmt: skip
+    calls = Counter(_call(one) for one in members if one.op)
+    if len(calls) > 1 and len({one.seq for one in members}) == 1:
+        forms = "; ".join(f"ranks {_ranks_of(call, members)} {call}" for call, _ in calls.most_common())
+        text = f"collective verdict: calls differ at #{first.seq} of {name} and nobody can tell which is wrong: {forms}"
+        return [_said(first, text, None)]
     behind = _behind(members)
     if behind:
         ahead = max(one.enqueued or 0 for one in members)
@@ -119,15 +128,26 @@ def _verdict(name: str, members: list[Waiting], expected: set[int], present: set
         ]  # fmt: skip
     missing = sorted(expected - {one.rank for one in members})
     if missing and len(missing) <= max(len(members), 1) and len(missing) <= MOST_NAMED:
+        gave_up = f"never reported {where}, {len(members) + elsewhere} ranks gave up{waited}"
         return [
-            _said(first, f"collective verdict: rank {rank} never reported {where}, {len(members)} ranks gave up{waited}"
-                         f"{'' if rank in present else '; it printed nothing at all'}", rank)
+            _said(first, f"collective verdict: rank {rank} {gave_up}{_known(rank, missing, present)}", rank)
             for rank in missing
-        ]  # fmt: skip
+        ]
     if len(members) > 1 and not missing and len({one.seq for one in members}) == 1:
         text = f"collective verdict: all {len(members)} ranks wait inside the same {where}{waited}; none is late"
         return [_said(first, text, None)]
     return []
+
+
+def _known(rank: int, missing: Sequence[int], present: set[int]) -> str:
+    """What else is known of a rank that did not report."""
+    if rank not in present:
+        return "; it printed nothing at all"
+    return "; it alone did not, though it printed before" if len(missing) == 1 else ""
+
+
+def _ranks_of(call: str, members: Sequence[Waiting]) -> str:
+    return ", ".join(str(one.rank) for one in members if one.op and _call(one) == call)
 
 
 def _differing(members: Sequence[Waiting]) -> list[Waiting]:

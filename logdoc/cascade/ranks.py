@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from logdoc.cascade.collectives import DIALECT
 from logdoc.rulebase.observations import observations
 from logdoc.types.finding import Match
 from logdoc.types.record import Identity, Record
 
 STEPS = "first-step"  # the milestone of training going on
+GROUP_RANK = ("[Rank ", "[PG ")  # such a rank may count within a group: weaker than what the launcher says
 ENOUGH_STEPS = 3  # a rank may still print one or two that it had done before it failed
 
 
@@ -37,7 +40,10 @@ class Survey:
     _ranks_of_process: dict[tuple[str | None, int], set[int]] = field(default_factory=dict)
     _local_only: dict[int, RankTrack] = field(default_factory=dict)
     _tasks: dict[int, RankTrack] = field(default_factory=dict)
-    _last_steps: dict[int | str, deque[int]] = field(default_factory=dict)
+    _last_steps: dict[int | str, deque[tuple[str, int]]] = field(default_factory=dict)
+    _ranks_of_task: dict[int, set[int]] = field(default_factory=dict)
+    _tasks_are_ranks: bool = False
+    _local_is_global: bool = False
 
     def see(self, records: Iterable[Record]) -> None:
         """Note who printed these records."""
@@ -54,6 +60,8 @@ class Survey:
                 self._note(self._tasks, who.task, record)
             if who.rank is not None and who.pid is not None:
                 self._ranks_of_process.setdefault((who.host, who.pid), set()).add(who.rank)
+            if who.rank is not None and who.task is not None and not record.body.startswith(GROUP_RANK):
+                self._ranks_of_task.setdefault(who.task, set()).add(who.rank)
 
     def reach(self, milestones: Iterable[Match]) -> None:
         """Note how far each rank came. NCCL's init lines also tell which rank a process is."""
@@ -63,8 +71,11 @@ class Survey:
             if match.rank is not None and who.pid is not None and who.rank is None:
                 self._ranks_of_process.setdefault((who.host, who.pid), set()).add(match.rank)
             if match.name == STEPS:
-                for printer in {match.rank, match.record.source} - {None}:
-                    self._last_steps.setdefault(printer, deque(maxlen=ENOUGH_STEPS)).append(match.record.seq)
+                printers: list[int | str] = [match.record.source]
+                for printer in printers if match.rank is None else [*printers, match.rank]:
+                    self._last_steps.setdefault(printer, deque(maxlen=ENOUGH_STEPS)).append(
+                        (match.record.source, match.record.seq)
+                    )
             if match.rank is None:
                 continue
             track = self._note(self.tracks, match.rank, match.record)
@@ -73,11 +84,27 @@ class Survey:
                 track.milestone = match.name
 
     def settle(self, several_nodes: bool) -> None:
-        """On a single node the local rank is the global one, so printers known by it alone become ranks."""
-        if several_nodes or self.tracks:
+        """On a single node the local rank is the global one, so printers known by it alone become ranks.
+
+        A launcher's tasks (srun -l) are the ranks if there are more of them than hosts, and nothing says otherwise.
+        """
+        if self._tasks and self._one_task_a_rank():
+            self._tasks_are_ranks = True
+            for number, track in self._tasks.items():
+                self.tracks.setdefault(number, track)
+        if several_nodes or any(track.local_rank not in (None, rank) for rank, track in self.tracks.items()):
+            return
+        if self._local_only:
+            self._local_is_global = True
+        elif self.tracks:
             return
         for number, track in (self._local_only or self._tasks).items():
-            self.tracks[number] = track
+            self.tracks.setdefault(number, track)
+
+    def _one_task_a_rank(self) -> bool:
+        others = any(ranks != {task} for task, ranks in self._ranks_of_task.items())
+        several = len(self._tasks) > max(1, len(self.hosts))
+        return several and not others and not self._local_only and max(self.tracks, default=0) <= max(self._tasks)
 
     def rank_of(self, who: Identity) -> int | None:
         """The global rank of a printer, as far as anything in the log tells."""
@@ -87,6 +114,10 @@ class Survey:
             ranks = self._ranks_of_process.get((who.host, who.pid), set())
             if len(ranks) == 1:
                 return next(iter(ranks))
+        if self._local_is_global and who.local_rank is not None:
+            return who.local_rank
+        if self._tasks_are_ranks and who.task is not None:
+            return who.task
         number = who.local_rank if who.local_rank is not None else who.task
         if number is not None and self.tracks.get(number) in (self._local_only.get(number), self._tasks.get(number)):
             return number if number in self.tracks else None
@@ -105,13 +136,32 @@ class Survey:
         if match.rank is None and (record.level != "WARNING" or "nccl" in record.dialects):
             return False
         steps = self._last_steps.get(record.source if match.rank is None else match.rank, ())
-        return len(steps) == ENOUGH_STEPS and steps[0] > record.seq
+        # only within a source do numbers tell the order; a verdict stands where its witness spoke
+        later = [seq for source, seq in steps if source == record.source and seq > record.seq]
+        return len(later) == ENOUGH_STEPS and DIALECT not in record.dialects
 
     def name_ranks(self, matches: Sequence[Match]) -> None:
-        """Give matches of half-named printers their rank."""
+        """Give matches of half-named printers their rank, and those that name a process (the kernel's) its rank."""
         for match in matches:
-            if match.rank is None and "rank" not in match.captures and "host" not in match.captures:
+            if self._tasks_are_ranks and match.record.who.task is not None and "rank" not in match.captures:
+                match.rank = match.record.who.task
+            if match.rank is not None or "rank" in match.captures:
+                continue
+            pid = match.captures.get("pid") or _pid_in_kernel_line(match.record)
+            if pid is not None:
+                match.rank = self._rank_of_pid(pid, match.host)
+            if match.rank is None and "host" not in match.captures:
                 match.rank = self.rank_of(match.record.who)
+
+    def _rank_of_pid(self, text: str, host: str | None) -> int | None:
+        """The only rank that ran as this process, on this host where both are known."""
+        if not text.isdecimal():
+            return None
+        found: set[int] = set()
+        for (where, pid), ranks in self._ranks_of_process.items():
+            if pid == int(text) and (where is None or host is None or where == host):
+                found |= ranks
+        return found.pop() if len(found) == 1 else None
 
     @staticmethod
     def _note(tracks: dict[int, RankTrack], number: int, record: Record) -> RankTrack:
@@ -123,3 +173,12 @@ class Survey:
         if track.last is None or record.seq >= track.last.seq:
             track.last = record
         return track
+
+
+_PID = re.compile(r"\bpid(?:=| )'?(\d{1,8})\b")
+
+
+def _pid_in_kernel_line(record: Record) -> str | None:
+    """The process a line of the kernel is about: `NVRM: Xid (…): 79, pid=4711, name=python`."""
+    found = _PID.search(record.body) if "kernel" in record.dialects else None
+    return found[1] if found else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from logdoc.cascade.order import comes_before
 from logdoc.conditions import same_printer
+from logdoc.reader.childfailed import DIALECT
 from logdoc.types.finding import Hypothesis, Match
 from logdoc.types.rule import Where
 
+_EXIT = re.compile(r"exitcode: [1-9]")  # of an exception; a signal's number is negative
 MINOR = ("warning", "info")  # such a cause may be true and still break nothing
 
 
@@ -26,6 +29,34 @@ def relate(found: Sequence[Hypothesis]) -> None:
             if cause is not symptom and cause.rule.severity not in MINOR and _explains(cause, symptom):
                 symptom.explained_by.append(cause.rule.id)
                 cause.explains.append(symptom.rule.id)
+    _name_by_report(found)
+
+
+def _name_by_report(found: Sequence[Hypothesis]) -> None:
+    """An exception whose printer the log does not name is of the only rank that torchrun's report says raised one.
+
+    Last, because whom a cause explains is judged by what the log itself says of ranks.
+    """
+    reported = [match for one in found for match in one.matches if DIALECT in match.record.dialects]
+    raised = {match.rank: match for match in reported if _EXIT.match(match.record.body)}
+    unmasked = [one for one in found if one.rule.kind == "cause" and _is_anonymous(one) and not one.masked_by]
+    if len(raised) != 1 or len(unmasked) != 1 or unmasked[0].rule.severity in MINOR:
+        return
+    (failure,) = raised.values()
+    for match in unmasked[0].matches:
+        record = match.record
+        if record.attempt == failure.record.attempt and record.who.local_rank in (None, failure.local_rank):
+            match.rank, match.local_rank, match.host = failure.rank, failure.local_rank, match.host or failure.host
+
+
+def _is_anonymous(one: Hypothesis) -> bool:
+    """Tracebacks of which at most the local rank is known."""
+    return all(
+        match.rank is None
+        and "Traceback (most recent call last)" in match.record.body
+        and match.record.who.task is None
+        for match in one.matches
+    )
 
 
 def _only_repeats(cause: Hypothesis, symptom: Hypothesis) -> bool:

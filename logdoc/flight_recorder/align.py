@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from logdoc.flight_recorder.compare import disagreement
@@ -49,18 +49,26 @@ def meetings(job: Job, group: int) -> Iterator[Meeting]:
         for seq, call in job.tracks[rank].collectives.get(group, {}).items():
             by_seq.setdefault(seq, {})[rank] = call
     reach = {rank: job.reach(rank, group) for rank in present}
+    astray: set[int] = set()  # called something else before, so that their numbers count other calls from there on
     for seq in sorted(by_seq):
-        meeting = _meeting(job, group, seq, by_seq[seq], reach, absent)
+        meeting = _meeting(job, group, seq, by_seq[seq], reach, absent, astray)
         if meeting.unfinished or meeting.missing or meeting.disagreement:
             yield meeting
+        astray.update(meeting.disagreement.minority if meeting.disagreement else ())
 
 
 def _meeting(
-    job: Job, group: int, seq: int, calls: dict[int, Call], reach: dict[int, int | None], absent: tuple[int, ...]
+    job: Job,
+    group: int,
+    seq: int,
+    calls: dict[int, Call],
+    reach: dict[int, int | None],
+    absent: tuple[int, ...],
+    astray: Collection[int],
 ) -> Meeting:
     missing = tuple(rank for rank, last in reach.items() if last is not None and last < seq)
     unclear = tuple(rank for rank, last in reach.items() if last is None)
-    comparable = {rank: call.comparable for rank, call in calls.items()}
+    comparable = {rank: call.comparable for rank, call in calls.items() if rank not in astray}
     named = {rank: entry for rank, entry in comparable.items() if entry is not None}
     differ = disagreement(named, everybody=len(named) == len(job.members(group)))
     # A call of which only the return is known cannot have worked while somebody never joined or called another thing.
@@ -68,11 +76,12 @@ def _meeting(
     unfinished = tuple(
         rank for rank, call in sorted(calls.items()) if call.pending or (failed and call.progress == "over")
     )
+    done = {r for r in reach if r not in unfinished and (r in calls or job.may_have_completed(r, group, seq))}
     return Meeting(
         group=group,
         seq=seq,
         calls=calls,
-        finished=tuple(r for r in reach if r not in missing and r not in unclear and r not in unfinished),
+        finished=tuple(r for r in reach if r in done and r not in missing and r not in unclear),
         unfinished=unfinished,
         missing=missing,
         unclear=unclear,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from logdoc.flight_recorder.hosts import stopped
 from logdoc.flight_recorder.job import Job
 from logdoc.flight_recorder.model import Kind
+from logdoc.flight_recorder.order import out_of_order
 from logdoc.flight_recorder.waits import Hold, Node, WaitGraph, is_firm
 
 # Of two equally frequent kinds the one that says more about the cause.
@@ -20,11 +22,20 @@ class Blame:
         self._job = job
         self._graph = graph
         self._needed_by = _needed_by(graph.edges)
-        self.culprits: dict[int, Kind] = {rank: kind for rank, (kind, _) in graph.broken.items()}
+        self.culprits: dict[int, Kind] = {}
         self.suspects: set[int] = set()
         self._suspicions: Counter[Kind] = Counter()
+        for rank, call in stopped(job, self._needed_by):
+            if rank not in graph.broken:
+                graph.broken[rank] = (self._absence(rank), call)
+                graph.edges.pop(rank, None)
+        self.culprits.update((rank, kind) for rank, (kind, _) in graph.broken.items())
         for end in ends(graph.edges):
             self._judge(end)
+        absent = [rank for rank, kind in self.culprits.items() if kind == "no-dump"]
+        if len(absent) < len(self.culprits):  # nobody knows whom these wait for; a known culprit explains them too
+            for rank in absent:
+                del self.culprits[rank]
         if not self.culprits and not self.suspects:
             self._judge_silent()
         self.suspects -= self.culprits.keys()
@@ -62,6 +73,10 @@ class Blame:
         """Ranks wait for each other. Being held up on the device is the weaker reason: look without it first."""
         edges = self._graph.edges
         ranks = sorted(node for node in end if isinstance(node, int))
+        astray = out_of_order(edges, ranks)
+        if astray:
+            self.culprits.update((rank, "mismatch") for rank in astray)
+            return
         idle = [rank for rank in ranks if self._needed_by.get(rank) and not any(map(is_firm, edges[rank]))]
         if idle:
             self.culprits.update((rank, self._absence(rank)) for rank in idle)

@@ -26,6 +26,7 @@ _COMMON_SIDE: Mapping[str, Side] = {
     "_reduce_scatter_base": "input",
     "reduce_scatter_tensor_coalesced": "input",
 }
+_UNEVEN = "all_to_all"  # each pair of ranks has a size of its own
 # When one rank has finished one of these, every rank has put its data in: who has not finished is itself stuck. The
 # root of a broadcast and the leaves of a reduce may finish long before the others start.
 _SYMMETRIC_PREFIXES = ("all_", "_all_", "allreduce", "reduce_scatter", "_reduce_scatter", "barrier")
@@ -71,7 +72,7 @@ def _side(entry: Entry) -> Side:
 
 
 def _dtypes(entry: Entry) -> object:
-    if entry.op not in _COMMON_SIDE:
+    if entry.op not in _COMMON_SIDE and entry.op != _UNEVEN:
         return None
     return entry.input_dtypes if _side(entry) == "input" else entry.output_dtypes
 
@@ -86,9 +87,7 @@ def _elements(entry: Entry) -> object:
 def _lost_elements(calls: Mapping[int, Entry]) -> Disagreement | None:
     """An all_to_all whose ranks together send another number of elements than they receive: nobody can tell whose."""
     entries = [calls[rank] for rank in sorted(calls)]
-    if entries[0].op != "all_to_all" or _total(e.input_sizes for e in entries) == _total(
-        e.output_sizes for e in entries
-    ):
+    if entries[0].op != _UNEVEN or _total(e.input_sizes for e in entries) == _total(e.output_sizes for e in entries):
         return None
     return Disagreement("size", tuple(_variant([rank], calls[rank]) for rank in sorted(calls)), ())
 

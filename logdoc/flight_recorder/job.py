@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from logdoc.flight_recorder.model import Dump, Entry, Group
+from logdoc.flight_recorder.model import Dump, Entry, Group, Status
 
 Progress = Literal["waiting", "started", "over", "finished"]
 
@@ -112,10 +112,13 @@ class Track:
             return self.newest[group]
         if self.whole:
             return 0
-        status = self.dump.status.get(self._names[group]) if group in self._names else None
+        status = self.status(group)
         if status is None:
             return 0 if self.dump.status_complete else None
         return None if mixed else status.enqueued or 0
+
+    def status(self, group: int) -> Status | None:
+        return self.dump.status.get(self._names[group]) if group in self._names else None
 
 
 def _progress(entries: Sequence[Entry], passed: bool) -> Progress:
@@ -149,6 +152,11 @@ class Job:
     def reach(self, rank: int, group: int) -> int | None:
         return self.tracks[rank].reach(group, group in self.mixed)
 
+    def may_have_completed(self, rank: int, group: int, seq: int) -> bool:
+        """Of a call not in the dump: finished ones are left out, but a full buffer loses unfinished ones too."""
+        status = self.tracks[rank].status(group)
+        return group in self.mixed or status is None or (status.completed or 0) >= seq
+
     def peer(self, call: Call, entry: Entry) -> int | None:
         """The global rank on the other side of a send or receive."""
         ranks = self.members(call.group)
@@ -171,6 +179,12 @@ def _end(dump: Dump) -> tuple[int, int]:
 Numbers = dict[tuple[str, tuple[int, ...]], int]
 
 
+def _everybody(dumps: Mapping[int, Dump]) -> Iterable[int]:
+    """The ranks of the job, as far as the dumps' own ranks tell: a few may be missing among them."""
+    count = max(dumps) + 1
+    return range(count) if count < 2 * len(dumps) else dumps
+
+
 def _number_groups(dumps: Mapping[int, Dump]) -> tuple[list[Group], dict[int, Numbers]]:
     """Number the groups, the same group alike on every rank. Two groups may share a name (split_group), not ranks too.
 
@@ -186,7 +200,7 @@ def _number_groups(dumps: Mapping[int, Dump]) -> tuple[list[Group], dict[int, Nu
     for rank, dump in dumps.items():
         for group in dump.groups:
             if not group.ranks:
-                everybody = dumps if group.desc == "default_pg" else [rank]
+                everybody = _everybody(dumps) if group.desc == "default_pg" else [rank]
                 rankless.setdefault(group.name, set()).update(everybody)
     by_rank: dict[int, Numbers] = {}
     for rank, dump in sorted(dumps.items()):

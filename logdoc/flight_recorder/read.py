@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from logdoc.flight_recorder import fields, unpickle
+from logdoc.flight_recorder.early import renewed
 from logdoc.flight_recorder.model import Dump, Entry, Frame, Group, State, Status
 from logdoc.types.errors import InputError
 
@@ -33,6 +34,7 @@ def read_dump(data: bytes, name: str) -> Dump:
     """
     content = _content(data, name)
     try:
+        content = renewed(content)
         groups = _groups(fields.mapping(content, "pg_config"))
         rows = fields.rows(content, "entries", MAX_ENTRIES)
         entries = _Entries(groups).read(rows)
@@ -57,6 +59,9 @@ def _content(data: bytes, name: str) -> Mapping[str, object]:
         raise InputError(f"{name}: refused: larger than {MAX_BYTES >> 20} MiB")
     start = data[:64].lstrip()[:1]
     value = _from_json(data, name) if start in (b"{", b"[") else _from_pickle(data, name)
+    if isinstance(value, list) and value and isinstance(value[0], dict) and "seq_id" in value[0]:
+        # the first recorder, of torch 2.2, wrote its entries and nothing else
+        value = {"entries": value}
     if isinstance(value, dict) and "entries" not in value and "pg_config" not in value:
         raise InputError(f"{name}: not a flight recorder dump: it has neither entries nor pg_config")
     if not isinstance(value, dict):
@@ -115,7 +120,7 @@ class _Entries:
         return Entry(
             record=fields.number(row, "record_id"),
             group=self._group(row),
-            seq=fields.number(row, "collective_seq_id" if "collective_seq_id" in row else "seq_id"),
+            seq=fields.number(row, "collective_seq_id"),
             p2p_seq=fields.number(row, "p2p_seq_id"),
             op_id=fields.number(row, "op_id"),
             backend=backend,

@@ -67,12 +67,16 @@ class _Collectives:
         self._few_absent = few_absent
 
     def add(self, group: int) -> None:
+        differ = False
         for meeting in meetings(self._job, group):
             self._graph.first.setdefault(group, meeting)
             if meeting.disagreement:
+                differ = True
                 self._differ(meeting)
-                return  # from here on the ranks count different calls: their numbers say nothing any more
-            self._unfinished(meeting)
+                if not meeting.disagreement.minority:
+                    return  # nobody can tell whose numbers mean anything from here on
+            elif not differ:
+                self._unfinished(meeting)
 
     def _differ(self, meeting: Meeting) -> None:
         """Ranks called different things: they hold up each other, and whoever waits later in the group."""
@@ -99,7 +103,7 @@ class _Collectives:
     def _unfinished(self, meeting: Meeting) -> None:
         if meeting.missing:
             self._need(meeting, "not-joined", meeting.missing)
-        elif meeting.absent and meeting.unfinished:
+        elif meeting.absent and meeting.unfinished and not self._took_part(meeting):
             self._need(meeting, "no-dump", meeting.absent)
             if not self._few_absent:
                 self._graph.knots[self._node(meeting, "no-dump")] = ("no-dump", meeting.absent)
@@ -108,6 +112,11 @@ class _Collectives:
             self._graph.knots[self._node(meeting, "unknown")] = ("unknown", meeting.unclear)
         else:
             self._all_joined(meeting)
+
+    @staticmethod
+    def _took_part(meeting: Meeting) -> bool:
+        """Whether ranks without a dump have put in their data, or none could have finished."""
+        return bool(meeting.finished) and is_symmetric(meeting.op)
 
     def _need(self, meeting: Meeting, why: Why, needed: tuple[int, ...]) -> None:
         targets = needed if why != "no-dump" or self._few_absent else ()

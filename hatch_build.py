@@ -1,7 +1,8 @@
-"""Puts the validated rules and the parsed observations into the wheel, so that the first start reads no YAML."""
+"""Puts the validated rules and the parsed data files into the wheel, so that the first start reads no YAML."""
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -18,13 +19,19 @@ class BuiltRules(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         sys.path.insert(0, self.root)
+        from logdoc.catalog.tables import parse_document, parse_rows
         from logdoc.kept import BUILT_SUFFIX, build_document
         from logdoc.rulebase.cache import BUILT, build
         from logdoc.rulebase.observations import parse_observations
 
         folder = Path(tempfile.mkdtemp())
         build(root / "rules", str(folder / BUILT))
-        data = "logdoc/data/observations.yaml"
-        build_document(str(root / data), parse_observations, str(folder / "observations"))
         build_data["force_include"][str(folder / BUILT)] = f"logdoc/rulebase/{BUILT}"
-        build_data["force_include"][str(folder / "observations")] = data + BUILT_SUFFIX
+        parsers = {".tsv": parse_rows, ".yaml": parse_document}
+        named = {"observations.yaml": parse_observations, "weights.json": json.loads}
+        for path in sorted((root / "logdoc" / "data").iterdir()):
+            parse = named.get(path.name) or parsers.get(path.suffix)
+            if parse is not None:
+                build_document(str(path), parse, str(folder / path.name))
+                place = str(path.relative_to(root)) + BUILT_SUFFIX
+                build_data["force_include"][str(folder / path.name)] = place

@@ -13,12 +13,11 @@ Importing this is cheap: everything else is imported when it is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as `typing` has it, which takes long to import
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Literal
+    from typing import Any, Literal
 
     from logdoc.engine import Engine
     from logdoc.probes.base import FactSheet

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from logdoc.cli import main
+from logdoc.cli.commands import commands as main
 
 CRASH = '[rank1]: Traceback (most recent call last):\n[rank1]:   File "t.py", line 3\n[rank1]: ValueError: bad lr\n'
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from logdoc.cli import main
+from logdoc.cli.commands import commands as main
 
 
 @pytest.mark.parametrize(

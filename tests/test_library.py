@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import logdoc
-from logdoc.cli import main
+from logdoc.cli.commands import commands as main
 from logdoc.probes.base import FactSheet
 from logdoc.types.finding import Fact
 from tests.rulekit import write_rule

@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from logdoc.cli import main
-from logdoc.cli.main import _COMMANDS
+from logdoc.cli.arguments import COMMANDS
+from logdoc.cli.commands import commands as main
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_the_sample_log_exists_and_the_picture_is_real(monkeypatch: pytest.Monke
 def test_every_command_readme_names_exists() -> None:
     named = set(re.findall(r"logdoc ([a-z]+)\b(?! crash)", " ".join(re.findall(r"`([^`]*)`", README))))
     commands = named & {"explain", "run", "tui", "rules", "probe", "doctor", "env", "mcp", "schema", "verify"}
-    assert commands <= set(_COMMANDS)
+    assert commands <= set(COMMANDS)
 
 
 def test_every_command_ends_with_three_examples() -> None:

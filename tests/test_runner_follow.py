@@ -126,6 +126,17 @@ def test_text_is_the_short_report_whenever_another_cause_leads() -> None:
         assert err == b""
 
 
+@pytest.mark.parametrize("form", ["text", "json", "jsonl"])
+def test_what_is_to_be_hidden_is_hidden_from_first_to_last(form: str) -> None:
+    secret = b"hf_abcdefghijklmnopqrstuvwxyz012345"
+    with followed("-", "--format", form, "--redact", "--long") as process:
+        told, _ = process.communicate(
+            CRASH.replace(b"bad lr", secret) + OTHER.replace(b"KeyError: 7", b"KeyError: " + secret), timeout=SECONDS
+        )
+    assert b"ValueError" in told
+    assert secret not in told
+
+
 def test_json_is_one_object_at_the_end() -> None:
     with followed("-", "--format", "json", "--exit-zero") as process:
         out, _ = process.communicate(b"step 1\n" + CRASH, timeout=SECONDS)

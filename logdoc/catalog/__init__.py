@@ -1,58 +1,66 @@
 """Tables of facts about CUDA, NCCL, PyTorch, Linux and schedulers, read once and lazily; no judgement, no log text."""
 
-from logdoc.catalog.environment import (
-    AllocatorKey,
-    EnvCheck,
-    EnvCondition,
-    EnvFamily,
-    EnvVariable,
-    VariableReference,
-    allocator_keys,
-    env_checks,
-    env_families,
-    env_family,
-    env_variable,
-    env_variables,
-    env_wording,
-    shell_commands,
-)
-from logdoc.catalog.gpu import (
-    CudaError,
-    LibraryStatus,
-    NcclResult,
-    NvlinkDetail,
-    Xid,
-    cuda_error,
-    library_status,
-    nccl_result,
-    xid,
-    xid_nvlink,
-)
-from logdoc.catalog.host import (
-    CompletionStatus,
-    Errno,
-    ExitStatus,
-    SchedulerState,
-    exit_status,
-    ib_completion,
-    kubernetes_reason,
-    linux_errno,
-    slurm_state,
-)
-from logdoc.catalog.versions import (
-    ArchSupport,
-    DriverRequirement,
-    GpuModel,
-    KnownBad,
-    TorchBundle,
-    arch_min_cuda,
-    cuda_min_driver,
-    gpu_model,
-    known_bad,
-    release,
-    torch_bundles,
-    within,
-)
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from logdoc.catalog.environment import (
+        AllocatorKey,
+        EnvCheck,
+        EnvCondition,
+        EnvFamily,
+        EnvVariable,
+        VariableReference,
+        allocator_keys,
+        env_checks,
+        env_families,
+        env_family,
+        env_variable,
+        env_variables,
+        env_wording,
+        shell_commands,
+    )
+    from logdoc.catalog.gpu import (
+        CudaError,
+        LibraryStatus,
+        NcclResult,
+        NvlinkDetail,
+        Xid,
+        cuda_error,
+        library_status,
+        nccl_result,
+        xid,
+        xid_nvlink,
+    )
+    from logdoc.catalog.host import (
+        CompletionStatus,
+        Errno,
+        ExitStatus,
+        SchedulerState,
+        exit_status,
+        ib_completion,
+        kubernetes_reason,
+        linux_errno,
+        slurm_state,
+    )
+    from logdoc.catalog.versions import (
+        ArchSupport,
+        DriverRequirement,
+        GpuModel,
+        KnownBad,
+        TorchBundle,
+        arch_min_cuda,
+        cuda_min_driver,
+        gpu_model,
+        known_bad,
+        release,
+        torch_bundles,
+        within,
+    )
 
 __all__ = [
     "AllocatorKey",
@@ -101,3 +109,59 @@ __all__ = [
     "xid",
     "xid_nvlink",
 ]
+
+_PLACES = {
+    "AllocatorKey": "environment",
+    "ArchSupport": "versions",
+    "CompletionStatus": "host",
+    "CudaError": "gpu",
+    "DriverRequirement": "versions",
+    "EnvCheck": "environment",
+    "EnvCondition": "environment",
+    "EnvFamily": "environment",
+    "EnvVariable": "environment",
+    "Errno": "host",
+    "ExitStatus": "host",
+    "GpuModel": "versions",
+    "KnownBad": "versions",
+    "LibraryStatus": "gpu",
+    "NcclResult": "gpu",
+    "NvlinkDetail": "gpu",
+    "SchedulerState": "host",
+    "TorchBundle": "versions",
+    "VariableReference": "environment",
+    "Xid": "gpu",
+    "allocator_keys": "environment",
+    "arch_min_cuda": "versions",
+    "cuda_error": "gpu",
+    "cuda_min_driver": "versions",
+    "env_checks": "environment",
+    "env_families": "environment",
+    "env_family": "environment",
+    "env_variable": "environment",
+    "env_variables": "environment",
+    "env_wording": "environment",
+    "exit_status": "host",
+    "gpu_model": "versions",
+    "ib_completion": "host",
+    "known_bad": "versions",
+    "kubernetes_reason": "host",
+    "library_status": "gpu",
+    "linux_errno": "host",
+    "nccl_result": "gpu",
+    "release": "versions",
+    "shell_commands": "environment",
+    "slurm_state": "host",
+    "torch_bundles": "versions",
+    "within": "versions",
+    "xid": "gpu",
+    "xid_nvlink": "gpu",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The tables are many and a log needs few: a module is imported when something of it is asked for."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return found

@@ -6,14 +6,14 @@ wheels 1.8 to 2.14, aws-ofi-nccl's parameter header, the vendors' manuals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal
 
 from logdoc.catalog.tables import bilingual, document, meaning, rows
 from logdoc.types.rule import Text
+from logdoc.types.value import dataclass
 
 Owner = Literal["nccl", "torch", "cuda", "gloo", "ofi", "framework", "folklore"]
 Status = Literal["current", "undocumented", "renamed", "removed", "never-existed"]
@@ -116,11 +116,31 @@ class EnvCheck:
 @cache
 def env_variables() -> Mapping[str, EnvVariable]:
     """Every catalogued name; one that ends in `*` stands for all names that begin so."""
-    table: dict[str, EnvVariable] = {}
-    for row in rows("env.tsv"):
-        cells: dict[str, Any] = {key: cell for key, cell in row.items() if not key.startswith("meaning_")}
-        table[row["name"]] = EnvVariable(**cells, meaning=meaning(row))
-    return MappingProxyType(table)
+    return _Variables({row["name"]: row for row in rows("env.tsv")})
+
+
+class _Variables(Mapping[str, EnvVariable]):
+    """The rows by name; an entry is made when it is asked for: a log names few of the hundreds."""
+
+    def __init__(self, table: Mapping[str, Mapping[str, str]]) -> None:
+        self._rows = table
+        self._made: dict[str, EnvVariable] = {}
+
+    def __getitem__(self, name: str) -> EnvVariable:
+        if name not in self._made:
+            row = self._rows[name]
+            cells: dict[str, Any] = {key: cell for key, cell in row.items() if not key.startswith("meaning_")}
+            self._made[name] = EnvVariable(**cells, meaning=meaning(row))
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def env_variable(name: str) -> EnvVariable | None:

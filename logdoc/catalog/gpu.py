@@ -6,12 +6,12 @@ Decodes; does not judge. Sources: CUDA 13.0's error texts, NVIDIA's public Xid c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from logdoc.catalog.tables import meaning, rows
 from logdoc.types.rule import Text
+from logdoc.types.value import dataclass
 
 Fault = Literal["application", "hardware", "driver", "fabric"]
 Action = Literal["restart-job", "reset-gpu", "drain-node", "ignore", "contact-support"]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from logdoc.catalog.tables import meaning, rows
 from logdoc.types.rule import Text
+from logdoc.types.value import dataclass
 
 _BEYOND_SIGNALS = 128  # a shell reports death by signal n as 128+n
 

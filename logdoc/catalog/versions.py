@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
-
 from logdoc.catalog.tables import meaning, rows
+from logdoc.kept.patterns import lazily
 from logdoc.types.rule import Text
+from logdoc.types.value import dataclass
 
-_LEADING_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from packaging.version import Version  # imported where it is used: it takes long, and few logs need it
+
+_LEADING_NUMBERS = lazily(r"\d+(?:\.\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class KnownBad:
 
 def release(version: str) -> Version | None:
     """The numbers of a version text: `2.21.5+cuda12.4`, `2.1.0a0+29c30b1` and `2.29U1` count as their release."""
+    from packaging.version import InvalidVersion, Version
+
     found = _LEADING_NUMBERS.search(version)
     try:
         return Version(found.group()) if found else None
@@ -87,6 +91,8 @@ def release(version: str) -> Version | None:
 
 def within(version: str, ranges: str) -> bool | None:
     """Whether a version lies in a range such as `>=2.19,<2.21`; None if either cannot be read."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     number = release(version)
     try:
         return None if number is None else SpecifierSet(ranges).contains(number, prereleases=True)
@@ -96,6 +102,8 @@ def within(version: str, ranges: str) -> bool | None:
 
 def cuda_min_driver(cuda: str) -> DriverRequirement | None:
     """What driver a CUDA version needs; a version without an update number means its first release."""
+    from packaging.version import Version
+
     wanted = release(cuda)
     if wanted is None:
         return None
@@ -141,6 +149,8 @@ def _gpu_patterns() -> tuple[tuple[Mapping[str, str], re.Pattern[str]], ...]:
 
 def torch_bundles(torch_version: str) -> TorchBundle | None:
     """What a PyTorch version ships; an unlisted patch release is None, a minor version means its newest patch."""
+    from packaging.version import Version
+
     wanted = release(torch_version)
     if wanted is None:
         return None

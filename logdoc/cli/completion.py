@@ -19,8 +19,8 @@ Examples:
 @said_plainly
 def completion(shell: str) -> None:
     """Print the completion script for your shell."""
-    from logdoc.cli.main import main
+    from logdoc.cli.commands import commands
 
     completer = get_completion_class(shell)
     assert completer is not None
-    click.echo(completer(main, {}, "logdoc", "_LOGDOC_COMPLETE").source())
+    click.echo(completer(commands, {}, "logdoc", "_LOGDOC_COMPLETE").source())

@@ -24,9 +24,18 @@ KEPT_BYTES = 8 * MIB  # of the end, what is explained each time
 
 
 def follow_log(
-    paths: Sequence[str], engine: Engine, options: Options, form: str, as_text: Callable[[Report], str], quiet: bool
+    paths: Sequence[str],
+    engine: Engine,
+    options: Options,
+    form: str,
+    may_show: Callable[[Report], Report],
+    as_text: Callable[[Report], str],
+    quiet: bool,
 ) -> int:
-    """Follow a file, or a pipe to its end; the exit code. Raises InputError, UsageError."""
+    """Follow a file, or a pipe to its end; the exit code. `may_show` takes out of a report what is to be hidden.
+
+    Raises InputError, UsageError.
+    """
     if len(paths) != 1:
         raise click.UsageError("--follow takes one file, or - for a pipe")
     path = None if paths[0] == "-" else paths[0]
@@ -41,7 +50,7 @@ def follow_log(
 
         def explain() -> Report:
             with closing(keep.snapshot()) as kept:
-                return engine.explain([kept.source(name, hints)], options)
+                return may_show(engine.explain([kept.source(name, hints)], options))
 
         printer = _Printer(form, as_text)
         with ended_by_signals(feed):

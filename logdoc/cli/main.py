@@ -1,87 +1,54 @@
-"""The front door: `logdoc PATH` explains, everything else is a command of its own."""
+"""The front door. What most runs want, an explanation or the help page, is served without the command-line library,
+whose import alone takes longer than reading a small log; everything else is its work."""
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
-from importlib import import_module, metadata
-from pathlib import Path
 
-import click
+from logdoc.cli.arguments import explain_arguments, plain_request
+from logdoc.cli.common import said_plainly, terminal_columns, write_out
 
-# command → module and attribute; a command's module is imported when it is used, so that `explain` starts fast
-_COMMANDS = {
-    "explain": ("logdoc.cli.explain", "explain"),
-    "run": ("logdoc.cli.run", "run_command"),
-    "tui": ("logdoc.cli.tui", "tui"),
-    "rules": ("logdoc.cli.rules", "rules"),
-    "triage": ("logdoc.cli.triage", "triage"),
-    "env": ("logdoc.cli.env", "env"),
-    "decode": ("logdoc.cli.decode", "decode"),
-    "probe": ("logdoc.cli.probe", "probe"),
-    "doctor": ("logdoc.cli.probe", "doctor"),
-    "verify": ("logdoc.cli.probe", "verify"),
-    "mcp": ("logdoc.cli.mcp", "mcp"),
-    "schema": ("logdoc.cli.schema", "schema"),
-    "completion": ("logdoc.cli.completion", "completion"),
-}
+HELP_COLUMNS = 80  # a narrower terminal has the help page wrapped for it
 
 
-class _Front(click.Group):
-    """Commands by name; a path, a pattern or `-` in their place means `explain`."""
+def main(prog_name: str | None = None) -> None:
+    """The command line's entry point; ends the process with the exit code."""
+    gc.disable()  # nothing made while starting is garbage; `explain` sets it going again for the reading
+    try:
+        code = _at_once(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("\nAborted!\n")
+        sys.exit(1)
+    if code is not None:
+        gc.freeze()  # the interpreter's end looks for cycles in all there is: a tenth of a small log's time
+        sys.exit(code)
+    gc.enable()
+    from logdoc.cli.commands import commands
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, attribute = _COMMANDS[cmd_name]
-        command = getattr(import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and _names_input(args[0]):
-            args = ["explain", *args]
-        return super().resolve_command(ctx, args)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if ctx.resilient_parsing:  # the shell asks for completions: nothing has been typed yet
-            return super().parse_args(ctx, args)
-        if not args and not sys.stdin.isatty():
-            args = ["explain", "-"]
-        elif not args:
-            click.echo(ctx.get_help(), err=True)
-            ctx.exit(2)
-        elif args[0].startswith("-") and args[0] not in ("--help", "-h", "--version") and _names_any_input(args):
-            args = ["explain", *args]
-        return super().parse_args(ctx, args)
+    commands(prog_name=prog_name)
 
 
-def _names_input(argument: str) -> bool:
-    return (
-        argument == "-" or "://" in argument or any(sign in argument for sign in "*?[/\\.") or Path(argument).exists()
-    )
+@said_plainly
+def _at_once(arguments: list[str]) -> int | None:
+    """The exit code, where this can be served without the command-line library, else None."""
+    if "_LOGDOC_COMPLETE" in os.environ or os.name == "nt":  # there the library expands patterns first
+        return None
+    if arguments in (["--help"], ["-h"]) and terminal_columns(HELP_COLUMNS) >= HELP_COLUMNS:
+        write_out(help_page())
+        return 0
+    words = explain_arguments(arguments)
+    request = None if words is None else plain_request(words)
+    if request is None:
+        return None
+    from logdoc.cli.explanation import explained
+
+    return explained(request)
 
 
-def _names_any_input(args: list[str]) -> bool:
-    return any(argument == "-" or Path(argument).exists() for argument in args)
-
-
-@click.group(
-    cls=_Front,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="""\b
-Examples:
-  logdoc crash.log                          what broke first, and what to type next
-  torchrun train.py 2>&1 | logdoc explain - the same from a pipe
-  logdoc explain logs/ --format json        a folder of per-rank logs, for a bot""",
-)
-@click.version_option(metadata.version("logdoc"), prog_name="logdoc")
-def main() -> None:
-    """Says what broke first in a failed or hung distributed PyTorch job, why, and what to type next.
-
-    Exit codes: 0 nothing failed, 1 a failure was found, 2 wrong usage or unreadable input, 3 invalid rules.
-    """
+def help_page() -> str:
+    """What `logdoc --help` says at HELP_COLUMNS; a test holds it equal to what the commands say of themselves."""
+    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "help.txt")
+    with open(path, encoding="utf-8") as file:
+        return file.read()

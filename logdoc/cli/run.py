@@ -8,7 +8,6 @@ import shutil
 import socket
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -23,6 +22,7 @@ from logdoc.runner.verdict import Question, rank_hints
 from logdoc.types.errors import InputError
 from logdoc.types.quantity import duration_in_seconds, size_in_bytes
 from logdoc.types.report import Report
+from logdoc.types.value import asdict, dataclass
 
 MOST_WIDTH = 120
 OUTPUT_NAME = "<output>"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -13,6 +12,7 @@ import click
 from logdoc.cli.common import EXIT_FAILURE_FOUND, EXIT_HEALTHY, language_option, rules_option, said_plainly
 from logdoc.types.errors import InputError
 from logdoc.types.report import Report
+from logdoc.types.value import dataclass, field
 
 
 @dataclass(slots=True)

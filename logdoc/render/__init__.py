@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 
-from logdoc.render.json import render_json
 from logdoc.render.text import TextOptions, render_text
 from logdoc.types.errors import InputError
 from logdoc.types.report import Report
+from logdoc.types.value import dataclass
 
 __all__ = ["FORMATS", "Format", "TextOptions", "format_of", "render_json", "render_text", "rendered"]
 
@@ -57,6 +56,13 @@ def shown(report: Report, name: str, redacted: bool | None = None) -> Report:
     from logdoc.reporting.redact import redact
 
     return redact(report)
+
+
+def render_json(report: Report, *, indent: int | None = 2) -> str:
+    """One JSON object, the public contract; see logdoc.render.json."""
+    from logdoc.render.json import render_json as render
+
+    return render(report, indent=indent)
 
 
 def rendered(report: Report, name: str, redacted: bool | None = None) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, TypeVar
+
+from logdoc.types.value import dataclass
 
 T = TypeVar("T")
 

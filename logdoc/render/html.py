@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from html import escape
 from importlib import resources
 
+from logdoc.kept.patterns import lazily
 from logdoc.render import parts
 from logdoc.render.plain import cut, one_line, visible
 from logdoc.render.timeline import timeline_grid
@@ -22,7 +22,7 @@ MOST_RANK_ROWS = 200
 MOST_EVENTS = 300
 MOST_PLACES = 64
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_LINK = re.compile(r"https?://[^\s<>\"'\\]{1,500}")
+_LINK = lazily(r"https?://[^\s<>\"'\\]{1,500}")
 
 
 def render_html(report: Report) -> str:

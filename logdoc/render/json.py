@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 from logdoc.types.report import Report
+from logdoc.types.value import asdict
 
 
 def render_json(report: Report, *, indent: int | None = 2) -> str:

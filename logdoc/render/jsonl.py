@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import asdict
 from typing import Any
 
+from logdoc.kept.patterns import lazily
 from logdoc.types.report import Diagnosis, Report
+from logdoc.types.value import asdict
 
 SCHEMA = "logdoc.event/v1"
 # Readers that split at any Unicode line end, and lone surrogates that no UTF-8 stream takes.
-_AWKWARD = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_AWKWARD = lazily("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def render_jsonl(report: Report) -> str:

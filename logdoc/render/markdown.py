@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from html import escape
 
+from logdoc.kept.patterns import lazily
 from logdoc.render import parts
 from logdoc.render.budget import Need, Piece, fitting
 from logdoc.render.plain import cut, one_line
@@ -18,13 +19,13 @@ LONGEST_COMMANDS = 16_000  # bytes of one fix
 MOST_RANK_ROWS = 64
 MOST_EVENTS = 50
 
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>()~|&$!^=]")
+_SPECIAL = lazily(r"[\\`*_{}\[\]<>()~|&$!^=]")
 # GitHub turns these into links after Markdown is done, where a backslash no longer helps; an empty comment does.
-_REFERENCE = re.compile(
+_REFERENCE = lazily(
     r"(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=:)(?=[\w+-]{1,64}:)|(?<=:)(?=//)|(?<=//)(?=\w)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-)"
 )
-_LINE_START = re.compile(r"^(\d{0,9})([#+.>-])")
-_LINK = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]{1,500}")
+_LINE_START = lazily(r"^(\d{0,9})([#+.>-])")
+_LINK = lazily(r"https?://[\w.~:/?#@!$&'*+,;=%-]{1,500}")
 _APART = "<!-- -->"
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from logdoc.render.plain import one_line, visible
 from logdoc.reporting.headline import spans
 from logdoc.reporting.wording import phrase
 from logdoc.types.report import Diagnosis, Evidence, Origin, ProbeLine, RankRow, Report
+from logdoc.types.value import dataclass
 
 LONGEST_LINE = 500  # characters of a quoted log line
 MOST_RANKS_NAMED = 12  # spans of ranks written out before `…`

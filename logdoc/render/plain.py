@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from logdoc.kept.patterns import lazily
+
 CUT_SIGN = "…"
 MOST_CLUSTER = 16  # characters looked back for the start of what is drawn as one sign
 
-_ANSI = re.compile(r"\x1b\[[0-?]*+[ -/]*+[@-~]|\x1b\][^\x07\x1b\n]*+(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]?")
+_ANSI = lazily(r"\x1b\[[0-?]*+[ -/]*+[@-~]|\x1b\][^\x07\x1b\n]*+(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]?")
 # Controls, bidi overrides and isolates, line separators, invisible spaces, surrogates, non-characters, tags.
 # The joiners U+200C and U+200D stay: emoji and several scripts need them.
-_UNSEEN = re.compile(
+_UNSEEN = lazily(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff"
     "\U000e0000-\U000e0fff\ud800-\udfff]"
 )

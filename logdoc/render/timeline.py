@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from logdoc.kept.patterns import lazily
 from logdoc.render.plain import one_line
 from logdoc.types.report import Report, TimelineEntry
+from logdoc.types.value import dataclass
 
 MOST_COLUMNS = 30
 MOST_ROWS = 60
 MOST_ROWS_EACH = 32  # up to here every rank has its own row
-_TIME_OF_DAY = re.compile(r"\d\d:\d\d:\d\d")
+_TIME_OF_DAY = lazily(r"\d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)

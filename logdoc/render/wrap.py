@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.cells import cell_len, chop_cells
+from logdoc.render.cells import cell_len, chopped
 
 
 def wrapped(text: str, width: int, indent: str) -> Iterator[str]:
@@ -17,7 +17,7 @@ def wrapped(text: str, width: int, indent: str) -> Iterator[str]:
             line = indent
             word = word.lstrip()
         while cell_len(line) + cell_len(word.rstrip()) > width:
-            head, *rest = chop_cells(word, max(width - cell_len(line), 2))
+            head, *rest = chopped(word, max(width - cell_len(line), 2))
             yield line + head
             line, word = indent, "".join(rest)
         line += word

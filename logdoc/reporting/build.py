@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from logdoc.cascade import Survey
 from logdoc.facts import FactSet
@@ -32,6 +31,7 @@ from logdoc.types.report import (
     Tool,
 )
 from logdoc.types.rule import FactValue, Rule
+from logdoc.types.value import dataclass, field
 
 MOST_EVIDENCE = 5  # lines shown of one diagnosis
 MOST_TIMELINE = 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from logdoc.kept.patterns import lazily
 from logdoc.reporting.machines import (
     IPV4,
     IPV6,
@@ -29,27 +30,25 @@ MOST_LISTED = 5_000  # machines of one Slurm list
 MOST_LISTS = 50
 LONGEST_NAME = 100
 
-_EMAIL = re.compile(
+_EMAIL = lazily(
     r"(?<![\w.+%-])(?P<who>[\w.+%-]{1,64}+)@(?P<where>(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,8}[A-Za-z]{2,24})(?![\w-])"
 )
 _PERSON = r"(?P<user>[^/\s:'\",;(){}\[\]<>|*?&$.\\][^/\s:'\",;(){}\[\]<>|*?&$\\]*)"
-_HOME = re.compile(r"(?P<root>/(?:home|Users)/)" + _PERSON)
-_USERS = re.compile(r"(?P<root>/users/)" + _PERSON)
-_WINDOWS_HOME = re.compile(
+_HOME = lazily(r"(?P<root>/(?:home|Users)/)" + _PERSON)
+_USERS = lazily(r"(?P<root>/users/)" + _PERSON)
+_WINDOWS_HOME = lazily(
     r"(?P<root>[A-Za-z]:(?:\\{1,4}|/)(?:Users|Documents and Settings)(?:\\{1,4}|/))"
     r"(?P<user>[^\\/:*?\"<>|\r\n]{1,64}(?=\\|/)|[^\\/\s:*?\"'<>|]{1,64})"
 )
-_TILDE = re.compile(r"(?<![\w/~.])(?P<root>~)(?P<user>[a-z_][\w-]{1,31})(?=/)")
-_LOGIN = re.compile(r"(?<![\w.+-])(?P<user>[\w.+-]{1,64}+)@(?=<(?:host|ip)-\d+>)")
-_NAMED_USER = re.compile(
-    r"(?P<root>/|\b(?i:user(?:name)?|logname|login|owner)[=:\s]\s?['\"]?)(?P<user>\w[\w.-]*)(?![\w-])"
-)
-_SETTING = re.compile(
+_TILDE = lazily(r"(?<![\w/~.])(?P<root>~)(?P<user>[a-z_][\w-]{1,31})(?=/)")
+_LOGIN = lazily(r"(?<![\w.+-])(?P<user>[\w.+-]{1,64}+)@(?=<(?:host|ip)-\d+>)")
+_NAMED_USER = lazily(r"(?P<root>/|\b(?i:user(?:name)?|logname|login|owner)[=:\s]\s?['\"]?)(?P<user>\w[\w.-]*)(?![\w-])")
+_SETTING = lazily(
     r"(?<![\w.-])(?P<flag>-{0,2})(?P<name>[A-Za-z_][\w.-]*+)(?P<link>[\"']?\s{0,3}[=:]\s{0,3}|\s{1,3})(?P<quote>[\"']?)"
 )
-_MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}(?P<list>\[[0-9,-]{1,80}\])?")
-_USER = re.compile(r"[a-z_][\w.-]{1,31}(?![\w.(-])")
-_PART = re.compile(r"[^._-]+")
+_MACHINE = lazily(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}(?P<list>\[[0-9,-]{1,80}\])?")
+_USER = lazily(r"[a-z_][\w.-]{1,31}(?![\w.(-])")
+_PART = lazily(r"[^._-]+")
 
 
 class Identities:

@@ -7,28 +7,29 @@ import re
 from functools import cache
 from typing import Any
 
+from logdoc.kept.patterns import lazily
 from logdoc.reporting.secrets import knowledge
 
-IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")
+IPV4 = lazily(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")
 # Only what starts as real addresses do (global, unique local, link-local, multicast, mapped IPv4): a C++ scope, a MAC,
 # a PCI address, a time and an InfiniBand GUID do not.
-IPV6 = re.compile(
+IPV6 = lazily(
     r"(?<![0-9A-Za-z])(?:(?:[23][0-9a-f]{3}|f[cdef][0-9a-f]{2}):[0-9a-f:]{1,40}(?:(?:\.\d{1,3}){3})?"
     r"|::ffff:\d{1,3}(?:\.\d{1,3}){3})(?!\w|\.\w)",
     re.IGNORECASE,
 )
-TOKEN = re.compile(r"[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?")
-STAND_IN = re.compile(r"<[a-z]+(?:-\d+)?>")
+TOKEN = lazily(r"[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?")
+STAND_IN = lazily(r"<[a-z]+(?:-\d+)?>")
 LONGEST_DOMAIN = 253
 LOOKED_BACK = 60  # characters before four numbers that may say they are a version
 
-_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
-_CLOUD_HOST = re.compile(r"ip(?:-\d{1,3}){4}")
-_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]{0,20})://(?:[^\s/@]{1,80}@)?$")
+_LABEL = lazily(r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
+_CLOUD_HOST = lazily(r"ip(?:-\d{1,3}){4}")
+_SCHEME = lazily(r"([a-zA-Z][a-zA-Z0-9+.-]{0,20})://(?:[^\s/@]{1,80}@)?$")
 _LONGEST_BEFORE_HOST = 110  # characters of a URL before its host
-_PORT = re.compile(r":\d{2,5}(?!\d)")
-_ADDRESS_ENDING = re.compile(r":\d|/\d|<\d|\]")
-_VERSION_ENDING = re.compile(
+_PORT = lazily(r":\d{2,5}(?!\d)")
+_ADDRESS_ENDING = lazily(r":\d|/\d|<\d|\]")
+_VERSION_ENDING = lazily(
     r"\+|[-_](?:py|cp|cu|rc|post|dev|alpha|beta|\d+(?:\.el|\.fc|\.x86|ubuntu|~))|\.(?:post|dev|whl|so)\b"
 )
 

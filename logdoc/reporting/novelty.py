@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from logdoc.reporting.similar import shape
 from logdoc.types.record import Record
 from logdoc.types.report import Abnormal
+from logdoc.types.value import dataclass, field
 
 MOST_SHAPES = 200_000  # of the good run; a larger one knows enough of its own lines
 MOST_NOVEL = 10

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from logdoc.kept.patterns import lazily
 from logdoc.reporting.identities import Identities
 from logdoc.reporting.secrets import find_secrets, is_secret, kind_of
 from logdoc.types.report import EnvironmentProblem, Report
@@ -24,8 +25,8 @@ _SCHEMA_WORDS = frozenset(
     )
 )
 _HOST_FIELDS = frozenset({"host", "hostname", "exclude_hosts"})
-_NUMBER = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?\s?[A-Za-z%/]{0,6}", re.IGNORECASE)
-_FOUR_NUMBERS = re.compile(r"\d+\.\d+\.\d+\.\d+")
+_NUMBER = lazily(r"[-+]?[\d.,]+(?:e[-+]?\d+)?\s?[A-Za-z%/]{0,6}", re.IGNORECASE)
+_FOUR_NUMBERS = lazily(r"\d+\.\d+\.\d+\.\d+")
 
 
 def redact(report: Report) -> Report:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Any, NamedTuple
 
-import yaml
+from logdoc.catalog.tables import document
+from logdoc.kept.patterns import lazily
+from logdoc.types.value import dataclass
 
-_ASSIGNED = re.compile(
+_ASSIGNED = lazily(
     r"(?<![\w.-])-{0,2}(?P<name>[A-Za-z_][\w.-]*+)"
     r"(?P<link>\\?[\"']?\]?\s{0,4}(?:=>|:=|==?|:)\s{0,4}|>)(?P<quote>\\?[\"'])?"
 )
-_FLAGGED = re.compile(r"(?<![\w-])--?(?P<name>[A-Za-z][\w-]*+)(?P<link>\s{1,4})(?P<quote>\\?[\"'])?(?![\s-])")
+_FLAGGED = lazily(r"(?<![\w-])--?(?P<name>[A-Za-z][\w-]*+)(?P<link>\s{1,4})(?P<quote>\\?[\"'])?(?![\s-])")
 _JUDGED = 200  # characters of a value that are enough to tell whether it is a secret
 _SIGNS = {
     '"': r"(?:[^\"\\\n]|\\.)",
@@ -25,12 +25,12 @@ _SIGNS = {
     "": r"[^\s\"'`,;&|<>(){}\[\]]",
     "certain": r"[^\s\"'`;&<]",
 }
-_HEADS = {shape: re.compile(f"{sign}{{0,{_JUDGED}}}+") for shape, sign in _SIGNS.items()}
-_WHOLES = {shape: re.compile(f"{sign}*+") for shape, sign in _SIGNS.items()}
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_NUMBER = re.compile(r"[-+]?[\d.,:_eE+/-]+[A-Za-z%]{0,4}")
-_PATH = re.compile(r"(?:\.{0,2}/|~/|[A-Za-z]:\\|[a-z]{2,10}://(?![^\s/]*@))")
-_WORDS = re.compile(r"_?[A-Za-z]?[a-z]+(?:[._ -]_?[A-Za-z]?[a-z]+){0,6}")  # plain words, or a name of the program
+_HEADS = {shape: lazily(f"{sign}{{0,{_JUDGED}}}+") for shape, sign in _SIGNS.items()}
+_WHOLES = {shape: lazily(f"{sign}*+") for shape, sign in _SIGNS.items()}
+_CAMEL = lazily(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NUMBER = lazily(r"[-+]?[\d.,:_eE+/-]+[A-Za-z%]{0,4}")
+_PATH = lazily(r"(?:\.{0,2}/|~/|[A-Za-z]:\\|[a-z]{2,10}://(?![^\s/]*@))")
+_WORDS = lazily(r"_?[A-Za-z]?[a-z]+(?:[._ -]_?[A-Za-z]?[a-z]+){0,6}")  # plain words, or a name of the program
 _LONGEST_NAME = 100
 _LONG_TOKEN = 24  # a token this long needs no digit to be one
 
@@ -61,12 +61,9 @@ class _Names:
     shortest_token: int
 
 
-@cache
 def knowledge() -> dict[str, Any]:
     """logdoc/data/secrets.yaml as it is."""
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = (resources.files("logdoc") / "data" / "secrets.yaml").read_text(encoding="utf-8")
-    data: dict[str, Any] = yaml.load(text, Loader=loader)
+    data: dict[str, Any] = document("secrets.yaml")
     return data
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from logdoc.kept.patterns import lazily
 from logdoc.types.report import Similar
 from logdoc.types.rule import Rule
 
 MOST = 3
 LEAST_SCORE = 0.55
 
-_VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{12,}\b|/[\w./-]+|\d+(?:\.\d+)*|'[^']*'|\"[^\"]*\"")
+_VARIABLE = lazily(r"0x[0-9a-fA-F]+|\b[0-9a-f]{12,}\b|/[\w./-]+|\d+(?:\.\d+)*|'[^']*'|\"[^\"]*\"")
 _SHORTEST = 12
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import resources
-from typing import Any
 
-import yaml
-
+from logdoc.kept import kept_document
+from logdoc.kept.patterns import lazily
 from logdoc.types.quantity import size_in_bytes
 from logdoc.types.rule import FactValue, Text
 
-PLACEHOLDER = re.compile(r"\{(?P<name>[a-z_][\w.-]*)(?::(?P<filter>[a-z_]+))?(?:\|(?P<default>[^{}]*))?\}")
-_PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+")
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[A-Z{“\"(])|(?<=[。！？；])\s*")
+PLACEHOLDER = lazily(r"\{(?P<name>[a-z_][\w.-]*)(?::(?P<filter>[a-z_]+))?(?:\|(?P<default>[^{}]*))?\}")
+_PLAIN_WORD = lazily(r"[\w@%+=:,./-]+")
+_SENTENCE_END = lazily(r"(?<=[.!?;])\s+(?=[A-Z{“\"(])|(?<=[。！？；])\s*")
 
 
 def _gib(value: FactValue) -> str:
@@ -66,6 +64,8 @@ def fill_command(template: str, values: Mapping[str, FactValue]) -> str:
     def filled(found: re.Match[str]) -> str:
         value = values.get(found["name"])
         if isinstance(value, str) and found["filter"] is None and not _PLAIN_WORD.fullmatch(value):
+            import shlex  # brings a lexer; few values need it
+
             return shlex.quote(" ".join(value.split()))
         return _value(found, values) or f"<{found['name']}>"
 
@@ -106,12 +106,21 @@ def _value(found: re.Match[str], values: Mapping[str, FactValue]) -> str | None:
         return str(value)
 
 
+PHRASES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "phrases.yaml")
+
+
 @cache
 def phrases() -> dict[str, Text]:
     """logdoc's own sentences, logdoc/data/phrases.yaml."""
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    data = yaml.load((resources.files("logdoc") / "data" / "phrases.yaml").read_text(encoding="utf-8"), Loader=loader)
-    return {key: Text(**value) for key, value in data.items()}
+    return {key: Text(**value) for key, value in kept_document(PHRASES, parse_phrases).items()}
+
+
+def parse_phrases(text: str) -> dict[str, dict[str, str]]:
+    """The file's content, as `kept_document` keeps it."""
+    import yaml  # for the first run only
+
+    data: dict[str, dict[str, str]] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return data
 
 
 def phrase(key: str, language: str, **values: FactValue) -> str:

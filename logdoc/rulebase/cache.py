@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import zlib
@@ -10,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from logdoc.kept import keep, keep_at, kept, kept_at
+from logdoc.rulebase.compiled import read_back, written
 from logdoc.rulebase.index import build_index
 from logdoc.rulebase.observations import observations
 from logdoc.rulebase.rule_set import RuleSet
@@ -26,12 +26,12 @@ def ready_rules(roots: Iterable[Path]) -> RuleSet:
     places = list(roots)
     names = [str(root) for root in places]
     shipped = kept_at(_built_path(), _built_key(places[0])) if len(places) == 1 else None
+    if shipped is not None:
+        return read_back(shipped, names, observations().rules)
     key = _key(places)
     name = f"rules-{zlib.crc32(os.pathsep.join(names).encode('utf-8', 'surrogateescape')):08x}"
-    content = shipped or kept(name, key)
+    content = kept(name, key)
     if content is not None:
-        from logdoc.rulebase.compiled import read_back
-
         return read_back(content, names, observations().rules)
     rule_set = _loaded(places)
     content = _content(rule_set, names)
@@ -56,8 +56,6 @@ def _loaded(roots: Sequence[Path]) -> RuleSet:
 
 
 def _content(rule_set: RuleSet, names: list[str]) -> bytes | None:
-    from logdoc.rulebase.compiled import written
-
     try:
         return written(rule_set, names)
     except ValueError:  # a pack with a word that the kept form cannot tell from its own
@@ -71,13 +69,13 @@ def _built_path() -> str:
 def _built_key(root: Path) -> str:
     """The built set counts as long as its files have their sizes: an installer gives them other times."""
     sizes = [[name.removeprefix(str(root)), size] for name, size, _ in _files(str(root))]
-    return json.dumps(sizes)
+    return repr(sizes)
 
 
 def _key(roots: Sequence[Path]) -> str:
     own = [status for folder in _own_folders() for status in _files(folder, (".py", ".yaml"))]
     files = [list(_files(str(root))) for root in roots]
-    return json.dumps([sys.version_info[:3], own, files])
+    return repr((sys.version_info[:3], own, files))
 
 
 def _own_folders() -> list[str]:

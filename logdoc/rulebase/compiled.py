@@ -1,104 +1,173 @@
-"""A rule set and its literals as lines of JSON, and back: what `load_rules` and `build_index` would make, without their
-work. A rule becomes a Rule only when somebody looks at it."""
+"""A rule set and its literals as bytes, and back: what `load_rules` and `build_index` would make, without their work. A
+rule becomes a Rule only when somebody looks at it."""
 
 from __future__ import annotations
 
-import json
+import marshal
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from itertools import accumulate
 
 from logdoc.rulebase.index import Entry, LiteralIndex
 from logdoc.rulebase.rule_set import RuleSet
 from logdoc.types import rule as rule_types
-from logdoc.types.rule import Rule
+from logdoc.types.rule import Rule, Signature
+from logdoc.types.value import field_defaults
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _CLASS = "~"  # the key that makes a mapping a dataclass of logdoc.types.rule; no rule file uses it as a word
+_FORMAT = 4  # of marshal, as every Python from 3.4 on reads it
+_LENGTH = 8  # bytes before the head that say how long it is
 
 
 class CompiledRules(Mapping[str, Rule]):
-    """Rules by id, each read from its line of JSON when it is first asked for."""
+    """Rules by id, each made of its bytes when it is first asked for; their signatures come before the rest."""
 
-    def __init__(self, lines: Mapping[str, bytes], roots: list[str]) -> None:
-        self._lines = lines
+    def __init__(self, content: memoryview, places: Mapping[str, tuple[int, int, int]], roots: list[str]) -> None:
+        self.signatures = _Signatures(content, places)
+        self._content = content
+        self._places = places
         self._roots = roots
         self._read: dict[str, Rule] = {}
 
     def __getitem__(self, rule_id: str) -> Rule:
         rule = self._read.get(rule_id)
         if rule is None:
-            root, plain = json.loads(self._lines[rule_id])
-            plain["path"] = self._roots[root] + plain["path"]
+            _, start, end = self._places[rule_id]
+            root, plain = marshal.loads(self._content[start:end])
+            path = self._roots[root] + plain["path"]
+            plain = {**plain, "path": path, "match": self.signatures[rule_id]}
             rule = self._read[rule_id] = from_plain(plain)
         return rule
 
     def __contains__(self, rule_id: object) -> bool:
-        return rule_id in self._lines
+        return rule_id in self._places
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._lines)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._places)
+
+
+class _Signatures(Mapping[str, Mapping[str, Signature]]):
+    """The signatures of each rule by name, made when they are first asked for."""
+
+    def __init__(self, content: memoryview, places: Mapping[str, tuple[int, int, int]]) -> None:
+        self._content = content
+        self._places = places
+        self._read: dict[str, dict[str, Signature]] = {}
+
+    def __getitem__(self, rule_id: str) -> dict[str, Signature]:
+        made = self._read.get(rule_id)
+        if made is None:
+            start, end, _ = self._places[rule_id]
+            made = self._read[rule_id] = from_plain(marshal.loads(self._content[start:end]))
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+class EntryRows(Sequence[tuple[Entry, ...]]):
+    """For each literal the signatures it makes worth trying; an Entry is made when its literal is first seen."""
+
+    def __init__(self, rows: Sequence[Sequence[int]], entries: _Entries) -> None:
+        self._rows = rows
+        self._entries = entries
+
+    def __getitem__(self, number: Any) -> Any:
+        row = self._rows[number]
+        if isinstance(number, slice):
+            return [tuple(map(self._entries.entry, one)) for one in row]
+        return tuple(map(self._entries.entry, row))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+class _Entries:
+    """The entries by number, one object each."""
+
+    def __init__(self, named: Sequence[tuple[str, str, bool]], rules: Mapping[str, Rule], signatures: Any) -> None:
+        self._named = named
+        self._rules = rules
+        self._signatures = signatures
+        self._made: dict[int, Entry] = {}
+
+    def entry(self, number: int) -> Entry:
+        made = self._made.get(number)
+        if made is None:
+            made = self._made[number] = Entry(self._rules, self._signatures, *self._named[number])
+        return made
 
 
 def written(rule_set: RuleSet, roots: list[str]) -> bytes:
-    """An indexed set as bytes: a line of what all runs need, then a line for each rule."""
+    """An indexed set as bytes: a head of what all runs need, then each rule."""
     index = rule_set.index
     assert index is not None
-    entries = list(dict.fromkeys(entry for row in (*index.exact_entries, *index.caseless_entries) for entry in row))
+    rows = (*index.exact_entries, *index.caseless_entries)
+    entries = list(dict.fromkeys(entry for row in rows for entry in row))
     number = {entry: position for position, entry in enumerate(entries)}
+    bodies = [part for rule in rule_set.rules.values() for part in _parts(rule, roots)]
     head = {
         "digest": rule_set.digest,
         "overridden": rule_set.overridden,
         "ids": list(rule_set.rules),
-        "entries": [[entry.rule_id, entry.name, entry.is_evidence] for entry in entries],
-        "exact": [text.decode() for text in index.exact],
-        "exact_entries": [[number[entry] for entry in row] for row in index.exact_entries],
-        "caseless": [text.decode() for text in index.caseless],
-        "caseless_entries": [[number[entry] for entry in row] for row in index.caseless_entries],
+        "sizes": [len(body) for body in bodies],
+        "entries": [(entry.rule_id, entry.name, entry.is_evidence) for entry in entries],
+        "exact": index.exact,
+        "exact_entries": [tuple([number[entry] for entry in row]) for row in index.exact_entries],
+        "caseless": index.caseless,
+        "caseless_entries": [tuple([number[entry] for entry in row]) for row in index.caseless_entries],
     }
-    lines = [_line(head), *(_line(_placed(rule, roots)) for rule in rule_set.rules.values())]
-    return b"\n".join(lines)
+    start = marshal.dumps(head, _FORMAT)
+    return b"".join([len(start).to_bytes(_LENGTH, "big"), start, *bodies])
 
 
-def _line(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _placed(rule: Rule, roots: list[str]) -> tuple[int, Any]:
-    """The rule with its path relative to the root it came from: the last one that holds it."""
+def _parts(rule: Rule, roots: list[str]) -> Iterator[bytes]:
+    """The rule's signatures, then the rest, with its path relative to the root it came from: the last that holds it."""
     root = max(number for number, root in enumerate(roots) if rule.path.startswith(root))
-    return root, {**to_plain(rule), "path": rule.path.removeprefix(roots[root])}
+    plain = {**to_plain(rule), "path": rule.path.removeprefix(roots[root])}
+    yield marshal.dumps(plain.pop("match"), _FORMAT)
+    yield marshal.dumps((root, plain), _FORMAT)
 
 
 def read_back(content: bytes, roots: list[str], others: Iterable[Rule]) -> RuleSet:
     """The set that `written` was given, with its index; `others` are the pseudo rules that share the index."""
-    first, *lines = content.split(b"\n")
-    head = json.loads(first)
-    rules = CompiledRules(dict(zip(head["ids"], lines, strict=True)), roots)
-    index = _read_index(head, ChainMap({rule.id: rule for rule in others}, rules))  # type: ignore[arg-type]
+    view = memoryview(content)
+    at = _LENGTH + int.from_bytes(view[:_LENGTH], "big")
+    head = marshal.loads(view[_LENGTH:at])
+    pseudo = {rule.id: rule for rule in others}
+    ends = list(accumulate(head["sizes"], initial=at))
+    places = dict(zip(head["ids"], zip(ends[::2], ends[1::2], ends[2::2], strict=False), strict=True))
+    rules = CompiledRules(view, places, roots)
+    known: Mapping[str, Rule] = ChainMap(pseudo, rules)  # type: ignore[arg-type]
+    signatures = ChainMap({rule.id: rule.match for rule in pseudo.values()}, rules.signatures)  # type: ignore[arg-type]
+    entries = _Entries(head["entries"], known, signatures)
+    index = LiteralIndex(
+        head["exact"],
+        EntryRows(head["exact_entries"], entries),
+        head["caseless"],
+        EntryRows(head["caseless_entries"], entries),
+    )
     return RuleSet(rules, head["digest"], tuple(head["overridden"]), index)
 
 
-def _read_index(head: Any, rules: Mapping[str, Rule]) -> LiteralIndex:
-    """The literal index of the head line, over rules that need not be read yet."""
-    entries = [Entry(rules, rule_id, name, is_evidence) for rule_id, name, is_evidence in head["entries"]]
-    return LiteralIndex(
-        tuple(text.encode() for text in head["exact"]),
-        tuple(tuple([entries[number] for number in row]) for row in head["exact_entries"]),
-        tuple(text.encode() for text in head["caseless"]),
-        tuple(tuple([entries[number] for number in row]) for row in head["caseless_entries"]),
-    )
-
-
 def to_plain(value: Any) -> Any:
-    """A value of logdoc.types.rule as JSON can hold it. Raises ValueError where it could not be told from a class."""
-    if is_dataclass(value):
-        named = {field.name: getattr(value, field.name) for field in fields(value) if not _is_default(field, value)}
-        return {_CLASS: type(value).__name__, **{name: to_plain(item) for name, item in named.items()}}
+    """A value of logdoc.types.rule as marshal can hold it. Raises ValueError where that could look like a class."""
+    if type(value).__name__ in _classes():
+        defaults = field_defaults(type(value))
+        named = {name: getattr(value, name) for name in defaults}
+        said = {name: to_plain(one) for name, one in named.items() if not _is_same(one, defaults[name])}
+        return {_CLASS: type(value).__name__, **said}
     if isinstance(value, dict):
         if _CLASS in value:
             raise ValueError(f"{_CLASS!r} is no key")
@@ -108,14 +177,12 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def _is_default(field: Any, value: Any) -> bool:
-    default = field.default if field.default_factory is MISSING else field.default_factory()
-    found = getattr(value, field.name)
+def _is_same(found: Any, default: Any) -> bool:
     return type(found) is type(default) and bool(found == default)
 
 
 def from_plain(plain: Any) -> Any:
-    """What `to_plain` was given: mappings with a class name become that class, lists tuples."""
+    """What `to_plain` was given: mappings with a class name become that class, lists tuples; what is made stays."""
     if isinstance(plain, dict):
         values = {key: from_plain(item) for key, item in plain.items() if key != _CLASS}
         return _classes()[plain[_CLASS]](**values) if _CLASS in plain else values
@@ -125,5 +192,7 @@ def from_plain(plain: Any) -> Any:
 
 
 @cache
-def _classes() -> dict[str, Any]:
-    return {name: value for name, value in vars(rule_types).items() if is_dataclass(value)}
+def _classes() -> dict[str, type]:
+    """The classes of logdoc.types.rule by name."""
+    found = vars(rule_types).items()
+    return {name: one for name, one in found if isinstance(one, type) and one.__module__ == rule_types.__name__}

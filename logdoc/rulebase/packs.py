@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from logdoc.kept import keep, kept
+from logdoc.kept import keep_value, kept_value, user_folder
 from logdoc.types.errors import InputError
 
 ENTRY_POINTS = "logdoc.rules"
@@ -27,9 +27,7 @@ def builtin_root() -> Path:
 
 def user_root() -> Path:
     """Where a user keeps own rules, e.g. ~/.config/logdoc/rules on Linux."""
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("logdoc")) / "rules"
+    return Path(user_folder("config")) / "rules"
 
 
 def rule_roots(extra: Iterable[str] = ()) -> list[Path]:
@@ -50,13 +48,13 @@ def _installed_roots() -> list[Path]:
 
     Asking every installed package takes longer than a small log: the answer is kept until a folder of packages changes.
     """
-    key = json.dumps([[folder, _changed(folder)] for folder in sys.path])
-    content = kept("packs.json", key)
-    if content is not None:
-        return [Path(name) for name in json.loads(content)]
-    roots = _announced()
-    keep("packs.json", key, json.dumps([str(root) for root in roots]).encode())
-    return roots
+    key = repr([(folder, _changed(folder)) for folder in sys.path])
+    name = f"packs-{zlib.crc32(os.pathsep.join(sys.path).encode('utf-8', 'surrogateescape')):08x}"
+    names = kept_value(name, key)
+    if names is None:
+        names = [str(root) for root in _announced()] if any(map(_may_announce, sys.path)) else []
+        keep_value(name, key, names)
+    return [Path(name) for name in names]
 
 
 def _changed(folder: str) -> int:
@@ -65,6 +63,25 @@ def _changed(folder: str) -> int:
         return os.stat(folder or ".").st_mtime_ns
     except OSError:
         return 0
+
+
+def _may_announce(folder: str) -> bool:
+    """Whether some package of this place may have such an entry point: the library that reads them loads slowly."""
+    try:
+        entries = [entry for entry in os.scandir(folder or ".") if entry.name.endswith((".dist-info", ".egg-info"))]
+    except NotADirectoryError:
+        return True  # an archive
+    except OSError:
+        return False
+    return any(_names_the_group(os.path.join(entry.path, "entry_points.txt")) for entry in entries)
+
+
+def _names_the_group(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return ENTRY_POINTS.encode() in file.read()
+    except OSError:
+        return False
 
 
 def _announced() -> list[Path]:

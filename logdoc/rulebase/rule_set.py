@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import overload
 
 from logdoc.rulebase.index import LiteralIndex
 from logdoc.types.rule import Rule
+from logdoc.types.value import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class ProbeResult:
 
 @dataclass(slots=True)
 class Hypothesis:
-    """A rule that may be true of this job, with all that speaks for and against it. `went_on`: training did after it."""
+    """A rule that may be true of this job, with all that speaks for and against it. `went_on`: so did training."""
 
     rule: Rule
     matches: list[Match]

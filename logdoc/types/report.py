@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
 
 from logdoc.types.rule import Advice, FactValue, Kind, Risk
+from logdoc.types.value import dataclass, field
 
 Outcome = Literal["cause-found", "symptoms-only", "unrecognised", "healthy"]
 Status = Literal["confirmed", "likely", "possible", "refuted"]

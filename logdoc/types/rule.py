@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
+
+from logdoc.types.value import dataclass, field
 
 Kind = Literal["cause", "symptom", "noise"]
 RankState = Literal["failed", "killed", "waiting"]
@@ -256,3 +257,13 @@ class Rule:
     @property
     def area(self) -> str:
         return self.id.split(".", 1)[0]
+
+
+def fits(rule_id: str, glob: str) -> bool:
+    """Whether a glob of rules (`memory.*`, `gpu.ecc-uncorrectable`) names this one."""
+    start, star, rest = glob.partition("*")
+    if not rest and "?" not in start and "[" not in start:
+        return rule_id.startswith(start) if star else rule_id == start
+    from fnmatch import fnmatchcase  # compiles a pattern; rules hardly ever need it
+
+    return fnmatchcase(rule_id, glob)

@@ -1,0 +1,69 @@
+"""The commands: `logdoc PATH` explains, everything else is a command of its own."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from logdoc import __version__
+from logdoc.cli.arguments import COMMANDS, explain_arguments, names_input
+from logdoc.cli.main import HELP_COLUMNS
+
+# a command's module is imported when it is used; where it is not the module of its name, and the function not either
+_PLACES = {"run": ("run", "run_command"), "doctor": ("probe", "doctor"), "verify": ("probe", "verify")}
+
+
+class _Front(click.Group):
+    """Commands by name; a path, a pattern or `-` in their place means `explain`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = _PLACES.get(cmd_name, (cmd_name, cmd_name))
+        command = getattr(import_module(f"logdoc.cli.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and names_input(args[0]):
+            args = ["explain", *args]
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:  # the shell asks for completions: nothing has been typed yet
+            return super().parse_args(ctx, args)
+        words = explain_arguments(args)
+        if words is None and not args:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(2)
+        return super().parse_args(ctx, args if words is None else ["explain", *words])
+
+    def get_help(self, ctx: click.Context) -> str:
+        """No wider than the page that is kept for the usual case."""
+        formatter = ctx.make_formatter()
+        formatter.width = min(formatter.width, HELP_COLUMNS - 2)
+        self.format_help(ctx, formatter)
+        return formatter.getvalue().rstrip("\n")
+
+
+@click.group(
+    cls=_Front,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  logdoc crash.log                          what broke first, and what to type next
+  torchrun train.py 2>&1 | logdoc explain - the same from a pipe
+  logdoc explain logs/ --format json        a folder of per-rank logs, for a bot""",
+)
+@click.version_option(__version__, prog_name="logdoc")
+def commands() -> None:
+    """Says what broke first in a failed or hung distributed PyTorch job, why, and what to type next.
+
+    Exit codes: 0 nothing failed, 1 a failure was found, 2 wrong usage or unreadable input, 3 invalid rules.
+    """

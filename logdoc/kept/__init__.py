@@ -1,0 +1,155 @@
+"""Files that only save time between runs: bound to a key, written whole or not at all, never trusted, never needed."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+import zlib
+
+TYPE_CHECKING = False  # as `typing` has it, which takes long to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+BUILT_SUFFIX = ".built"  # a data file's parsed form, made when the wheel is built
+MOST_FILES = 256  # in the folder; beyond, those go that were read longest ago
+
+_MARK = b"logdoc-kept-2"
+_FORMAT = 4  # of marshal, as every Python from 3.4 on reads it
+
+
+def kept(name: str, key: str) -> bytes | None:
+    """What an earlier run of this user kept under `name`, if it is undamaged and was made for this `key`; else None."""
+    return _content(os.path.join(_folder(), name), key, own=True)
+
+
+def kept_at(path: str, key: str) -> bytes | None:
+    """The same, of a file anywhere, whoever wrote it: one that came with the package."""
+    return _content(path, key, own=False)
+
+
+def _content(path: str, key: str, own: bool) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            if own and not _is_ours(os.fstat(file.fileno()).st_uid):
+                return None
+            head = file.readline()
+            content = file.read()
+    except OSError:
+        return None
+    return content if head == _head(key, content) + b"\n" else None
+
+
+def _is_ours(owner: int) -> bool:
+    """What is kept is as much this program as its .pyc files are: never taken from somebody else."""
+    return os.name == "nt" or owner == os.geteuid()
+
+
+def keep(name: str, key: str, content: bytes) -> None:
+    """Keep `content` for later runs. A folder that cannot be written (read-only home, full disk) is no error."""
+    folder = _folder()
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        _make_room(folder)
+    except OSError:
+        return
+    keep_at(os.path.join(folder, name), key, content)
+
+
+def keep_at(path: str, key: str, content: bytes) -> None:
+    """The same, for a file anywhere; readers see the old file or the new one, never half of it."""
+    draft = f"{path}.{os.getpid()}.new"
+    try:
+        with open(draft, "wb") as file:
+            file.write(_head(key, content) + b"\n" + content)
+        os.replace(draft, path)
+    except OSError:
+        _remove(draft)
+
+
+def kept_value(name: str, key: str) -> Any:
+    """A value that `keep_value` kept, else None."""
+    return _value(kept(name, key))
+
+
+def keep_value(name: str, key: str, value: Any) -> None:
+    """As `keep`, of texts, numbers, lists and mappings. Raises ValueError for anything else."""
+    keep(name, key, marshal.dumps(value, _FORMAT))
+
+
+def kept_document(path: str, parse: Callable[[str], Any]) -> Any:
+    """The content of a data file, parsed once: `parse` turns its text into texts, numbers, lists and mappings. Raises
+    as it does."""
+    status = os.stat(path)
+    value = _value(kept_at(path + BUILT_SUFFIX, _built_key(path, status.st_size)))
+    if value is not None:
+        return value
+    name = f"{os.path.basename(path)}-{zlib.crc32(os.fsencode(path)):08x}"
+    key = repr((path, status.st_size, status.st_mtime_ns, zlib.crc32(parse.__code__.co_code)))
+    value = kept_value(name, key)
+    if value is None:
+        value = _parsed(path, parse)
+        keep_value(name, key, value)
+    return value
+
+
+def build_document(path: str, parse: Callable[[str], Any], to: str | None = None) -> None:
+    """Write the parsed form of a data file beside it, where `kept_document` looks first, or to another place."""
+    content = marshal.dumps(_parsed(path, parse), _FORMAT)
+    keep_at(to or path + BUILT_SUFFIX, _built_key(path, os.stat(path).st_size), content)
+
+
+def user_folder(kind: str) -> str:
+    """This user's folder for logdoc of a `kind`, cache or config, e.g. ~/.cache/logdoc; it may not be there."""
+    if sys.platform == "linux":  # by the XDG rules, as platformdirs has it; its import takes longer than all the rest
+        named = os.environ.get(f"XDG_{kind.upper()}_HOME", "")
+        return os.path.join(named if os.path.isabs(named) else os.path.expanduser(f"~/.{kind}"), "logdoc")
+    import platformdirs
+
+    folder = platformdirs.user_cache_dir if kind == "cache" else platformdirs.user_config_dir
+    return folder("logdoc", appauthor=False if kind == "cache" else None)
+
+
+def _value(content: bytes | None) -> Any:
+    """What the marshalled `content` holds; None for one that is damaged in a way that its checksum does not show."""
+    if content is None:
+        return None
+    try:
+        return marshal.loads(content)
+    except (ValueError, EOFError, TypeError):
+        return None
+
+
+def _parsed(path: str, parse: Callable[[str], Any]) -> Any:
+    with open(path, encoding="utf-8") as file:
+        return parse(file.read())
+
+
+def _built_key(path: str, size: int) -> str:
+    return repr((os.path.basename(path), size))
+
+
+def _head(key: str, content: bytes) -> bytes:
+    return b"%s %08x %s" % (_MARK, zlib.crc32(content), key.encode("ascii", "backslashreplace").replace(b"\n", b" "))
+
+
+def _make_room(folder: str) -> None:
+    """Remove what was read longest ago, where there is too much: rules and literals change, and each has its own."""
+    entries = list(os.scandir(folder))
+    if len(entries) < MOST_FILES:
+        return
+    last_read = {entry.path: max(entry.stat().st_atime, entry.stat().st_mtime) for entry in entries if entry.is_file()}
+    for path in sorted(last_read, key=lambda path: last_read[path])[: len(entries) - MOST_FILES // 2]:
+        _remove(path)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def _folder() -> str:
+    return user_folder("cache")

@@ -27,10 +27,9 @@ FAILURES = (
 def line(dice: random.Random, number: int) -> bytes:
     """One line, in one of the forms that such a job prints."""
     r = dice.randrange(RANKS)
-    h, g, p, n = r // HOSTS, r % 8, 1000 + r, dice.randrange(1, 90)
-    s = f"{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}"
+    h, g, p, n, s = r // HOSTS, r % 8, 1000 + r, dice.randrange(1, 90), clock(number)
     if dice.randrange(ONE_IN) == 0:
-        return dice.choice(FAILURES).format(r=r, h=h, g=g, p=p, n=n, s=s).encode() + b"\n"
+        return failure(dice, r, number)
     kind = dice.random()
     if kind < 0.35:
         text = f"[rank{r}]: step {number} loss {dice.random() * 3:.4f} lr 1.0e-04 grad_norm {dice.random():.3f}"
@@ -54,6 +53,17 @@ def line(dice: random.Random, number: int) -> bytes:
     return text.encode() + b"\n"
 
 
+def failure(dice: random.Random, r: int, number: int) -> bytes:
+    """A line of one of the failures, by rank `r`."""
+    told = dice.choice(FAILURES)
+    n = dice.randrange(1, 90)
+    return told.format(r=r, h=r // HOSTS, g=r % 8, p=1000 + r, n=n, s=clock(number)).encode() + b"\n"
+
+
+def clock(number: int) -> str:
+    return f"{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}"
+
+
 def log(size: int, seed: int = 1) -> Iterator[bytes]:
     """About `size` bytes in blocks of whole lines, the same for the same seed."""
     dice = random.Random(seed)
@@ -64,6 +74,17 @@ def log(size: int, seed: int = 1) -> Iterator[bytes]:
         given += len(block)
         yield block
     yield b"[rank3]: ValueError: the last line of this log\n"
+
+
+def storm(size: int, seed: int = 3) -> Iterator[bytes]:
+    """About `size` bytes in which every line is a failure."""
+    dice = random.Random(seed)
+    pool = [failure(dice, dice.randrange(RANKS), number) for number in range(20_000)]
+    given = 0
+    while given < size:
+        block = b"".join(dice.choices(pool, k=4096))
+        given += len(block)
+        yield block
 
 
 def write(path: Path, size: int, seed: int = 1) -> None:

@@ -23,12 +23,13 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import regex
-from generate import write, write_folder
+from generate import log, storm, write, write_folder
+from sameness import on_every_line, on_records
+from tenfold import write_pack
 
-from logdoc.matcher import Matcher, Prefilter
-from logdoc.reader import ReadState, read
-from logdoc.rulebase import build_index, ready_rules, rule_roots
+from logdoc.rulebase import ready_rules, rule_roots
 
+IDLE = 0.9  # of all processors' time
 HERE = Path(__file__).resolve().parent
 LOGDOC = (sys.executable, "-m", "logdoc", "explain", "--no-probes", "--exit-zero", "--format", "json", "-q")
 
@@ -58,14 +59,42 @@ class Row:
         self.mib = max(self.mib, used.ru_maxrss / 1024)
 
 
-def measured(rows: Sequence[Row], rounds: int) -> None:
-    """Each command once to warm up, then round by round, so that a busy moment of the machine hits all alike."""
+def measured(rows: Sequence[Row], rounds: int, patience: float) -> None:
+    """Each command once to warm up, then round by round, so that a busy moment of the machine hits all alike.
+
+    Before each, up to `patience` seconds are waited for a machine that is idle.
+    """
     for turn in range(rounds + 1):
         for row in rows:
+            if turn:
+                _wait_until_idle(patience)
             row.run()
             if turn == 0:
                 row.wall.clear()
                 row.cpu.clear()
+                row.mib = 0.0
+
+
+def _wait_until_idle(patience: float) -> None:
+    until = time.monotonic() + patience
+    while time.monotonic() < until and _idle_share(0.3) < IDLE:
+        continue
+
+
+def _idle_share(seconds: float) -> float:
+    """How much of all processors' time went unused in this moment; 1 where the system does not tell."""
+    before = _processor_times()
+    time.sleep(seconds)
+    spent = [after - first for after, first in zip(_processor_times(), before, strict=True)]
+    return spent[3] / sum(spent) if any(spent) else 1.0
+
+
+def _processor_times() -> list[int]:
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            return [int(field) for field in file.readline().split()[1:]]
+    except OSError:
+        return []
 
 
 def table(title: str, rows: Sequence[Row], size: int, baseline: int) -> str:
@@ -82,37 +111,6 @@ def table(title: str, rows: Sequence[Row], size: int, baseline: int) -> str:
             f"| {base_wall / wall:.2f} | {cpu / base_cpu if base_cpu else 0:.2f} |"
         )
     return "\n".join(lines)
-
-
-def sameness(slice_path: Path) -> str:
-    """Every signature on every record against what the prefilter let through: no match may be lost."""
-    rules = ready_rules(rule_roots()[:1])
-    matcher = Matcher(Prefilter(build_index(rules.active())))
-    compiled = [
-        (rule.id, name, signature, regex.compile(signature.regex, regex.MULTILINE))
-        for rule in rules.active()
-        for name, signature in rule.match.items()
-        if not signature.not_ and not signature.from_ and not rule.fallback and signature.strength != "weak"
-    ]
-    listed = {(rule_id, name) for rule_id, name, _, _ in compiled}
-    found: set[tuple[int, str, str]] = set()
-    brute: set[tuple[int, str, str]] = set()
-    with slice_path.open("rb") as file:
-        batches = list(read("slice", [file.read()], ReadState()))
-    for batch in batches:
-        found |= {(match.record.seq, match.rule.id, match.name) for match in matcher.find(batch)}
-        for record in batch:
-            for rule_id, name, signature, pattern in compiled:
-                texts = record.body.split("\n") if signature.scope == "line" else [record.body]
-                if any(pattern.search(text) for text in texts):
-                    brute.add((record.seq, rule_id, name))
-    cut = set(matcher.dropped)
-    lost = {one for one in brute - found if one[1:] not in cut}
-    extra = {one for one in found - brute if one[1:] in listed}
-    if lost or extra:
-        raise SystemExit(f"not the same: {len(lost)} lost {sorted(lost)[:3]}, {len(extra)} extra {sorted(extra)[:3]}")
-    size = slice_path.stat().st_size
-    return f"{len(brute)} (record, signature) pairs on {size / 1e6:.1f} MB, the same by prefilter and by brute force"
 
 
 def ripgrep_patterns(rg: str, path: Path) -> int:
@@ -140,8 +138,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mib", type=int, default=1024, help="size of the one large log")
     parser.add_argument("--files", type=int, default=1024, help="how many logs of 1 MB")
-    parser.add_argument("--slice-kib", type=int, default=512, help="how much is compared with brute force")
+    parser.add_argument("--storm-mib", type=int, default=128, help="size of the log in which every line is a failure")
+    parser.add_argument("--gate-mb", type=int, default=100, help="how much is compared with brute force, line by line")
+    parser.add_argument("--slice-kib", type=int, default=512, help="and how much of whole records")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--patience", type=float, default=10, help="seconds to wait for an idle machine before a command"
+    )
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         report = benchmark(Path(name), chosen)
@@ -154,11 +157,10 @@ def benchmark(folder: Path, chosen: argparse.Namespace) -> list[str]:
     large, many, small, patterns = folder / "large.log", folder / "many", folder / "10k.log", folder / "patterns"
     # in a process of its own: a child's resident size counts what its parent had when it was forked
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        same = pool.submit(prepare, folder, chosen.mib, chosen.files, chosen.slice_kib).result()
+        same = pool.submit(prepare, folder, chosen).result()
     rg = shutil.which("rg", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") or "rg"
-    count = ripgrep_patterns(rg, patterns)
     grep = (rg, "-a", "--no-unicode", "-c", "-f", str(patterns))
-    one = {"LOGDOC_WORKERS": "1"}
+    count = ripgrep_patterns(rg, patterns)
     start = [
         Row("python -c pass", (sys.executable, "-c", "pass")),
         Row("logdoc --help", (sys.executable, "-m", "logdoc", "--help")),
@@ -166,53 +168,60 @@ def benchmark(folder: Path, chosen: argparse.Namespace) -> list[str]:
     ]
     single = [
         Row(f"rg -a --no-unicode -c -f, {count} patterns, -j1", (*grep, "-j1", str(large))),
-        Row("logdoc explain, 1 process", (*LOGDOC, str(large)), environment=one),
-        Row("logdoc explain, 2 workers", (*LOGDOC, str(large)), environment={"LOGDOC_WORKERS": "2"}),
+        *_explained(large),
+        Row("1 process, ten times the rules", (*LOGDOC, "--rules", str(folder / "pack"), str(large)), environment=ONE),
     ]
-    folder_rows = [
-        Row("rg, the same, -j2", (*grep, "-j2", str(many))),
-        Row("logdoc explain, 1 process", (*LOGDOC, str(many)), environment=one),
-        Row("logdoc explain, 2 workers", (*LOGDOC, str(many)), environment={"LOGDOC_WORKERS": "2"}),
-    ]
-    for rows in (start, single, folder_rows):
-        measured(rows, chosen.rounds)
+    folder_rows = [Row("rg, the same, -j2", (*grep, "-j2", str(many))), *_explained(many)]
+    stormy = [Row("rg, the same, -j1", (*grep, "-j1", str(folder / "storm.log"))), *_explained(folder / "storm.log")]
+    for rows in (start, single, folder_rows, stormy):
+        measured(rows, chosen.rounds, chosen.patience)
     total = sum(path.stat().st_size for path in many.iterdir())
-    return [*heading(rg, chosen, same), *tables(start, single, folder_rows, large.stat().st_size, total, chosen)]
+    return [
+        *heading(rg, chosen, same),
+        table("Start-up", start, 10_000, 0),
+        table(f"One log of {large.stat().st_size / 1e6:.0f} MB", single, large.stat().st_size, 0),
+        table(f"{chosen.files} logs of 1 MB", folder_rows, total, 0),
+        table("A storm: every line is a failure", stormy, (folder / "storm.log").stat().st_size, 0),
+    ]
 
 
-def prepare(folder: Path, mib: int, files: int, slice_kib: int) -> str:
-    """Write the logs, and see that a slice of them gives the same with and without the prefilter."""
-    write(folder / "large.log", mib << 20)
-    write_folder(folder / "many", files, 1_000_000)
-    with (folder / "large.log").open("rb") as file:
-        text = file.read(slice_kib << 10)
+ONE, TWO = {"LOGDOC_WORKERS": "1"}, {"LOGDOC_WORKERS": "2"}
+
+
+def _explained(path: Path) -> list[Row]:
+    command = (*LOGDOC, str(path))
+    return [
+        Row("logdoc explain, 1 process", command, environment=ONE),
+        Row("logdoc explain, 2 workers", command, environment=TWO),
+    ]
+
+
+def prepare(folder: Path, chosen: argparse.Namespace) -> list[str]:
+    """Write the logs, and see that the engine finds on two of them what brute force finds."""
+    write(folder / "large.log", chosen.mib << 20)
+    write_folder(folder / "many", chosen.files, 1_000_000)
+    with (folder / "storm.log").open("wb") as file:
+        file.writelines(storm(chosen.storm_mib << 20))
+    write_pack(folder / "pack")
+    text = b"".join(log(chosen.slice_kib << 10))[: chosen.slice_kib << 10]
     (folder / "10k.log").write_bytes(text[:10_000])
     (folder / "slice.log").write_bytes(text)
-    return sameness(folder / "slice.log")
+    write(folder / "gate.log", chosen.gate_mb * 1_000_000)
+    return [on_every_line(folder / "gate.log"), on_records(folder / "slice.log")]
 
 
-def tables(
-    start: list[Row], single: list[Row], many: list[Row], large: int, total: int, chosen: argparse.Namespace
-) -> list[str]:
-    return [
-        table("Start-up", start, 10_000, 0),
-        table(f"One log of {large / 1e6:.0f} MB", single, large, 0),
-        table(f"{chosen.files} logs of 1 MB", many, total, 0),
-    ]
-
-
-def heading(rg: str, chosen: argparse.Namespace, same: str) -> list[str]:
+def heading(rg: str, chosen: argparse.Namespace, same: list[str]) -> list[str]:
     version = subprocess.run((rg, "--version"), capture_output=True, text=True, check=False).stdout.split("\n")[0]
     load = os.getloadavg()[0]
     return [
         "# Measured",
         "",
         f"Command: `python benchmarks/run.py {' '.join(sys.argv[1:])}`. Medians of {chosen.rounds} interleaved "
-        "rounds, page cache warm.",
+        f"rounds, page cache warm; each command waited up to {chosen.patience:.0f} s for an idle machine.",
         f"logdoc {metadata.version('logdoc')}, rules {ready_rules(rule_roots()[:1]).digest}, Python "
         f"{platform.python_version()}, hyperscan {metadata.version('hyperscan')}, {version}; {os.cpu_count()} CPUs, "
         f"{platform.machine()}, load average {load:.1f} while measuring, {resource.getpagesize() >> 10} KiB pages.",
-        f"Sameness: {same}.",
+        f"Sameness: {'; '.join(same)}.",
         "logdoc reads the opening, the windows round known messages, heads and tails; all bytes are scanned for the "
         "literals of evidence. ripgrep counts matching lines only: no captures, ids or line numbers.",
     ]

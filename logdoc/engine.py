@@ -112,10 +112,12 @@ class Engine:
         """
         started = time.monotonic()
         reading, facts = study.reading, study.facts.copy()
-        ranked = _ranked([one for one in study.found if one.rule.kind != "noise"], facts, reading.survey.hosts, options)
+        harmless = [one for one in study.found if one.rule.kind == "noise" or one.went_on]
+        failures = [one for one in study.found if one.rule.kind != "noise" and not one.went_on]
+        ranked = _ranked(failures, facts, reading.survey.hosts, options)
         findings = Findings(
             ranked=ranked,
-            noise=[one for one in study.found if one.rule.kind == "noise"],
+            noise=harmless,
             facts=facts,
             survey=reading.survey,
             abnormal=_first_abnormal(reading, study.found),
@@ -152,10 +154,11 @@ class Engine:
             ranks_seen=len(survey.tracks),
             was_last=survey.was_last,
         )
-        for one in found:  # what a rank survived is the lesser evidence
-            one.matches.sort(key=survey.went_on)
-            one.went_on = survey.went_on(one.matches[0])
-        relate([one for one in found if one.rule.kind != "noise"])
+        survived = survey.progress.survived
+        for one in found:  # what the job survived is the lesser evidence
+            one.matches.sort(key=survived)
+            one.went_on = survived(one.matches[0])
+        relate([one for one in found if one.rule.kind != "noise" and not one.went_on])
         return found
 
 
@@ -182,6 +185,7 @@ def _order(reading: Reading, matcher: Matcher, facts: FactSet) -> None:
     reading.survey.name_ranks(told)
     set_clocks([*told, *marks], reading.observed[MILESTONES])
     number_attempts(told, marks)
+    reading.survey.progress.restart(marks)
     known = facts.value("job.world_size")
     size = known if isinstance(known, int) else None
     said = verdicts(waiting_ranks(watchdogs), reading.survey.tracks, size)
@@ -252,6 +256,7 @@ def _first_abnormal(reading: Reading, found: Sequence[Hypothesis]) -> Match | No
         for match in reading.observed[ABNORMAL]
         if match.record.seq not in known
         and not match.record.is_caught
+        and not reading.survey.progress.survived(match)
         and (shapes[match.name].sure or match.record.level not in QUIET_LEVELS)
         and (not shapes[match.name].only_at_end or match.line > ends[match.record.source])
         and not shapes[match.name].not_in.intersection(match.record.dialects)

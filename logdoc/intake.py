@@ -16,7 +16,7 @@ from logdoc.reader.errorjson import as_text
 from logdoc.reader.skim import Skim
 from logdoc.reporting.novelty import Novelty
 from logdoc.rulebase import LiteralIndex
-from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, MILESTONES, observations
+from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, MILESTONES, STACKS, observations
 from logdoc.scanner.ranges import Crew, alone
 from logdoc.sources import Source
 from logdoc.types.errors import InputError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _RANK_PREFIX = re.compile(rb"^\[rank(\d{1,6})\]:", re.MULTILINE)
 _VARIABLE = re.compile(r"_[A-Z]|RANK")  # in every variable's name; few healthy lines hold it
+FIRST_BYTES = 32 << 10  # of a log, in which other ranks would have spoken
 LARGEST_DUMP = 256 << 20
 MOST_MATCHES = 100_000  # kept of one kind; a storm beyond is counted by the matcher
 
@@ -77,7 +78,7 @@ class Intake:
         """Read all sources to their end. Raises InputError if none of them could be read."""
         listed = list(sources)
         logs = [source for source in listed if source.kind != "flight-recorder"]
-        skim = Skim(logs, partial(triggers_of, self._index, (COLLECTIVES, ATTEMPTS, ABNORMAL)), self._crew)
+        skim = Skim(logs, partial(triggers_of, self._index, (COLLECTIVES, ATTEMPTS, ABNORMAL, STACKS)), self._crew)
         for source in listed:
             if source.kind == "flight-recorder":
                 self._keep_dump(source)
@@ -109,12 +110,12 @@ class Intake:
         reading.survey.see(batch)
         if reading.novelty is not None:
             reading.novelty.see(batch)
-        passed = len(reading.observed[MILESTONES])
-        for match in self._matcher.find(batch):
+        found = self._matcher.find(batch)
+        reading.survey.reach(match for match in found if match.rule.id == MILESTONES)
+        for match in found:
             kept = reading.observed.get(match.rule.id, reading.matches)
             if len(kept) < MOST_MATCHES:
                 kept.append(match)
-        reading.survey.reach(reading.observed[MILESTONES][passed:])
         for name, value in _settings_in(batch):
             reading.settings.setdefault(name, value)
 
@@ -170,12 +171,10 @@ def _blocks(source: Source) -> Iterator[bytes]:
 def _speaker(source: Source) -> Identity:
     """Who the file's name says is talking, unless its first lines show that other ranks talk in it too."""
     speaker = source.hints.identity()
-    if speaker.rank is not None:
-        head = next(source.open_blocks(), b"")
-        others = {int(number) for number in _RANK_PREFIX.findall(head)} - {speaker.rank}
-        if others:
-            return Identity(host=speaker.host)
-    return speaker
+    if speaker.rank is None:
+        return speaker
+    others = (int(found.group(1)) != speaker.rank for found in _RANK_PREFIX.finditer(source.first(FIRST_BYTES)))
+    return Identity(host=speaker.host) if any(others) else speaker
 
 
 def _settings_in(batch: Sequence[Record]) -> Iterator[tuple[str, str]]:

@@ -45,7 +45,7 @@ def _is_rival(hypothesis: Hypothesis) -> bool:
     """A cause that could be the first failure; what is only hinted at takes no other cause's place."""
     rule = hypothesis.rule
     minor = rule.severity in ("warning", "info") or _strength(hypothesis) == "weak"
-    return rule.kind == "cause" and not hypothesis.masked_by and not minor and not hypothesis.went_on
+    return rule.kind == "cause" and not hypothesis.masked_by and not minor
 
 
 def _strength(hypothesis: Hypothesis) -> Strength:
@@ -69,8 +69,6 @@ def _terms(
         terms.append(ScoreTerm(name=f"{len(names)} different signatures agree", value=more))
     if all(match.record.is_caught for match in hypothesis.matches):
         terms.append(ScoreTerm(name="caught by the program and logged as a warning", value=table["caught"]))
-    if hypothesis.went_on:
-        terms.append(ScoreTerm(name="training went on after it", value=table["went_on"]))
     if rule.fallback:
         terms.append(ScoreTerm(name="recognised only by its general shape", value=table["fallback"]))
     terms.extend(_relations(hypothesis, rivals, first, last_attempt))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from logdoc.cascade import verdicts, waiting_ranks
+from logdoc.cascade import Survey, verdicts, waiting_ranks
 from logdoc.cascade.clocks import skews
 from logdoc.cascade.collectives import Waiting
 from logdoc.engine import Engine
@@ -71,6 +72,32 @@ def test_one_rank_of_a_subgroup_says_nothing_of_the_others() -> None:
     assert said([waiting(3, group="mesh_tp")], range(8)) == []
 
 
+def test_ranks_that_wait_in_another_group_are_not_missing_here() -> None:
+    """Rank 5 is late; rank 4 waits for it in their own group, all others in the collective of all."""
+    members = [waiting(rank) for rank in range(8) if rank not in (4, 5)] + [waiting(4, group="mesh_tp", seq=90)]
+    found = said(members, range(8))
+    assert [rank for rank, _ in found] == [5]
+    assert "7 ranks gave up" in found[0][1]
+    assert found[0][1].endswith("it alone did not, though it printed before")
+
+
+def test_two_ranks_that_call_different_things_accuse_nobody() -> None:
+    ((rank, text),) = said([waiting(0), waiting(1, op="BROADCAST")], range(2))
+    assert rank is None
+    assert text.endswith("ranks 0 ALLREDUCE(in=8, out=8); ranks 1 BROADCAST(in=8, out=8)")
+
+
+def test_only_the_last_attempt_is_judged() -> None:
+    early = [replace_attempt(waiting(rank), 0) for rank in range(8) if rank != 2]
+    late = [replace_attempt(waiting(rank), 1) for rank in range(8) if rank != 6]
+    assert [rank for rank, _ in said(early + late, range(8))] == [6]
+
+
+def replace_attempt(one: Waiting, attempt: int) -> Waiting:
+    one.record = replace(one.record, attempt=attempt)
+    return one
+
+
 @pytest.mark.parametrize(
     ("line", "group", "enqueued", "completed"),
     [
@@ -110,6 +137,26 @@ def test_the_skew_of_a_host_is_estimated_from_steps_all_ranks_take() -> None:
 
     offsets = skews(milestones({"a": log(0), "b": log(30), "c": log(0)}))
     assert {source: offset for (source, _), offset in offsets.items()} == {"b": 30.0}
+
+
+def test_one_shared_step_is_enough_for_a_time_zone_and_not_for_less() -> None:
+    def step(hour: int, minute: int) -> str:
+        return f"2024-01-01 {hour:02}:{minute:02}:05 INFO step 7\n"
+
+    offsets = skews(milestones({"a": step(4, 0), "b": step(12, 0), "c": step(4, 11)}))
+    assert {source: offset for (source, _), offset in offsets.items()} in (
+        {"b": 28800.0},
+        {"a": -28800.0, "c": -28800.0},
+    )
+
+
+def test_a_clock_is_set_through_another_that_both_share_events_with() -> None:
+    def log(first: int, last: int, offset: int) -> str:
+        return "".join(f"2024-01-01 00:{n:02}:{offset:02} INFO step {n}\n" for n in range(first, last))
+
+    offsets = skews(milestones({"a": log(0, 4, 0), "b": log(2, 8, 10), "c": log(5, 8, 30)}))
+    known = {source: offset for (source, _), offset in offsets.items()}
+    assert known.get("c", 0) - known.get("a", 0) == 30.0
 
 
 def test_without_shared_events_no_clock_is_touched() -> None:
@@ -179,3 +226,57 @@ def test_a_start_that_was_cut_or_finished_accuses_nobody() -> None:
 
 def test_steps_printed_by_rank_0_alone_accuse_nobody() -> None:
     assert stalls(range(8), set(range(8)), "[rank0]: step 1 loss 2.0\n" * 3) == []
+
+
+def survey_of(text: str) -> Survey:
+    survey = Survey()
+    for batch in read("log", [text.encode()], ReadState()):
+        survey.see(batch)
+    return survey
+
+
+def test_the_tasks_of_srun_are_the_ranks_if_there_are_several_on_a_host() -> None:
+    survey = survey_of("".join(f"{task}: n1:{task + 10}:9 [0] NCCL INFO x\n" for task in range(4)))
+    survey.settle(several_nodes=True)
+    assert survey.rank_of(Identity(task=3)) == 3
+
+
+def test_a_task_in_which_another_rank_talks_is_no_rank() -> None:
+    survey = survey_of("".join(f"{task}: [rank{task + 8}]: n1:7:9 [0] NCCL INFO x\n" for task in range(4)))
+    survey.settle(several_nodes=True)
+    assert survey.rank_of(Identity(task=3)) is None
+
+
+def test_the_kernels_process_is_the_rank_that_had_its_number(engine: Engine) -> None:
+    log = "[rank3]: n1:4711:9 [3] NCCL INFO x\n" + (
+        "Dec  6 18:44:16 n1 kernel: NVRM: Xid (PCI:0000:c1:00): 79, pid=4711, name=python, GPU has fallen off the bus.\n"
+    )
+    top = engine.explain_text(log).diagnoses[0]
+    assert (top.rule, top.origin.rank) == ("gpu.fell-off-bus", 3)
+
+
+def report_of(*failures: tuple[int, int]) -> str:
+    blocks = "".join(
+        f"[{i}]:\n  time      : 2024-12-06_18:44:16\n  host      : n1\n  rank      : {rank} (local_rank: {rank})\n"
+        f"  exitcode  : {code} (pid: {rank + 10})\n  error_file: <N/A>\n  traceback : To enable traceback see: docs\n"
+        for i, (rank, code) in enumerate(failures)
+    )
+    edge = "=" * 60
+    return (
+        f"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n{edge}\ntrain.py FAILED\n{'-' * 60}\n"
+        f"Failures:\n{blocks}{'-' * 60}\nRoot Cause (first observed failure):\n"
+        f"{blocks.split('[1]:')[0]}{edge}\n"
+    )
+
+
+BARE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nValueError: no label\n'
+
+
+@pytest.mark.parametrize(
+    ("failures", "rank"), [(((6, 1), (2, -15)), 6), (((6, 1), (2, 1)), None), (((6, -6), (2, -15)), None)]
+)
+def test_a_bare_traceback_is_of_the_only_rank_that_raised(
+    engine: Engine, failures: tuple[tuple[int, int], ...], rank: int | None
+) -> None:
+    top = engine.explain_text(BARE + report_of(*failures)).diagnoses[0]
+    assert (top.rule, top.origin.rank) == ("process.user-exception", rank)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -122,3 +124,27 @@ def test_source_code_that_a_traceback_echoes_is_no_evidence(tmp_path: Path, line
     rules = rules_of(tmp_path, a__b="match: {seen: {regex: 'drowned'}}")
     assert find(rules, f"{line}\n") == []
     assert len(find(rules, "it drowned\n")) == 1
+
+
+def mutated(dice: random.Random, lines: list[str]) -> str:
+    """A line of the examples, cut short, doubled, joined with another's end, or of other case here and there."""
+    one, other = dice.choice(lines), dice.choice(lines)
+    at, to = dice.randrange(len(one) + 1), dice.randrange(len(other) + 1)
+    return dice.choice([one, one[:at], one[at:], one[:at] + other[to:], f"{other} {one}", one.swapcase(), "é\t" + one])
+
+
+def test_no_match_of_any_rule_is_lost_on_lines_like_those_of_the_examples(rule_set: RuleSet) -> None:
+    dice = random.Random(11)
+    examples = [example.log for rule in rule_set.active() for example in rule.examples.must_match]
+    lines = [line for log in examples for line in log.splitlines() if line.strip()]
+    signatures = [
+        (rule.id, name, signature.regex, regex.compile(signature.regex, regex.MULTILINE))
+        for rule in rule_set.active()
+        for name, signature in rule.match.items()
+    ]
+    prefilter = Prefilter(build_index(rule_set.active()))
+    for line in (mutated(dice, lines) for _ in range(250)):
+        tried = {(entry.rule_id, entry.name) for entry, _ in prefilter.hits(line.encode())}
+        plain = {(rule_id, name) for rule_id, name, _, pattern in signatures if pattern.search(line)}
+        needed = {(rule_id, name) for rule_id, name in plain if not rule_set.rules[rule_id].match[name].needs}
+        assert needed <= tried, line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import random
@@ -10,16 +11,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from logdoc.engine import Engine, Options
 from logdoc.reader import skim
 from logdoc.render import render_json
-from logdoc.scanner import ranges, windows
-from logdoc.scanner.ranges import Orders, processes, ranges_of, scan_all
+from logdoc.scanner import hits, ranges, windows
+from logdoc.scanner.excerpts import Excerpts
+from logdoc.scanner.ranges import Orders, Scanned, Task, alone, processes, ranges_of, scan_all
 from logdoc.scanner.text import as_utf8, bare, whole_lines
-from logdoc.scanner.triggers import AhoCorasickTriggers, HyperscanTriggers, Trigger, benign, with_escapes
+from logdoc.scanner.triggers import (
+    AhoCorasickTriggers,
+    HyperscanTriggers,
+    Trigger,
+    TriggerScanner,
+    benign,
+    with_escapes,
+)
 from logdoc.scanner.windows import Edges, Piece, WindowScan
 from logdoc.sources import discover
 from logdoc.sources.origins import FileOrigin
@@ -78,9 +87,93 @@ def test_windows_hold_the_lines_of_the_file_and_every_trigger(text: bytes, size:
         assert not read & set(range(piece.line, piece.line + len(held)))
         read |= set(range(piece.line, piece.line + len(held)))
     hit = [number for number, line in enumerate(lines, 1) if b"Fire in the" in bare(line) or b"water" in line.lower()]
-    wanted = hit if len(hit) <= windows.MOST_WINDOWS else []
+    wanted = hit if len(hit) <= hits.MOST_WINDOWS else []
     assert set(wanted) <= read
     assert scan.counts.lines == text.count(b"\n") + bool(text and not text.endswith(b"\n"))
+
+
+# literals that lie in each other, overlap and differ by case alone; a line of colours may hide them
+FUZZED = [Trigger(one, caseless, "") for one, caseless in
+          [(b"abc", False), (b"xabcx", False), (b"abcab", False), (b"ab c", True), (b"cab", True), (b"xab cab", False), (b"ABC", False)]]  # fmt: skip
+FUZZED_LINES = st.lists(
+    st.one_of(
+        st.text("abcxAB C\x1b\x00", max_size=12).map(str.encode),
+        st.sampled_from([b"\x1b[1mab\x1b[0mc", b"x" * 700 + b"abc", b"xabcx ab c", b"CAB", b"ab\x00c"]),
+    ),
+    max_size=80,
+).map(b"\n".join)
+
+
+def plainly_found(text: bytes, cut: frozenset[int]) -> set[tuple[int, int]]:
+    """(line from 1, trigger): each trigger looked for in each line by itself."""
+    found = set()
+    for number, line in enumerate(text.split(b"\n"), 1):
+        clean = bare(line)
+        for index, trigger in enumerate(FUZZED):
+            if index not in cut and trigger.literal in (clean.lower() if trigger.caseless else clean):
+                found.add((number, index))
+    return found
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is given up, blocks are small, and gates are changed early."""
+    for name, value in {"LEAST_CUT": 1 << 60, "MOST_HITS": 1 << 60, "MOST_WINDOWS": 1 << 60}.items():
+        monkeypatch.setattr(hits, name, value)
+    for name, value in {"IDLE": 3, "DENSE": 12, "PART": 40}.items():
+        monkeypatch.setattr(hits, name, value)
+    monkeypatch.setattr(ranges, "LONGEST_TRIGGER", 40)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FUZZED_LINES, st.integers(64, 900), st.integers(200, 3000), st.frozensets(st.integers(0, 6), max_size=6))
+def test_a_scan_of_ranges_finds_what_plain_search_finds(
+    tmp_path: Path, patient: None, text: bytes, block: int, size: int, cut: frozenset[int]
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "BLOCK_BYTES", block)
+        patch.setattr(ranges, "RANGE_BYTES", size)
+        listed = list(ranges_of(FileOrigin(str(path)), 0, len(text)))
+        for scanner in (HyperscanTriggers(FUZZED), AhoCorasickTriggers(FUZZED)):
+            found, lines = set(), 0
+            for one in listed:
+                scanned = one.scan(Orders(FUZZED, Edges(), cut), scanner)
+                found |= {(lines + hit.line, hit.number) for hit in scanned.hits}
+                assert all(text.count(b"\n", 0, hit.offset) + 1 == lines + hit.line for hit in scanned.hits)
+                lines += scanned.counts.lines
+            assert found == plainly_found(text, cut)
+            assert lines == text.count(b"\n") + bool(text and not text.endswith(b"\n"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(FUZZED_LINES, st.frozensets(st.integers(0, 6), max_size=7))
+def test_a_gate_lets_every_line_with_a_live_trigger_through(text: bytes, cut: frozenset[int]) -> None:
+    scanner = HyperscanTriggers(FUZZED)
+    scanner.sharpen(cut)
+    clean = bare(text)
+    let_through = {clean.count(b"\n", 0, end - 1) + 1 for end in scanner.places(clean, cut)}
+    assert {line for line, _ in plainly_found(clean, cut)} == let_through
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 400), st.booleans()), max_size=12), st.integers(0, 900), st.integers(0, 900))
+def test_excerpts_are_the_lines_of_the_file(wanted: list[tuple[int, bool]], head: int, tail: int) -> None:
+    lines = [b"line %d %s" % (number, b"." * (number * 7 % 50)) for number in range(1, 401)]
+    text = b"\n".join(lines)
+    excerpts = Excerpts(io.BytesIO(text))
+    pieces = [excerpts.head(head)]
+    for number, _ in sorted(wanted):
+        offset = text.find(b"line %d " % number)
+        pieces += [excerpts.round(offset, number, 0)] if offset >= 0 else []
+    pieces.append(excerpts.tail(tail, len(text), 400))
+    reached = 1
+    for piece in filter(None, pieces):
+        held = piece.data.removesuffix(b"\n").split(b"\n")
+        assert held == lines[piece.line - 1 : piece.line - 1 + len(held)]
+        assert piece.line == reached if piece.follows else piece.line >= reached
+        reached = piece.line + len(held)
 
 
 def test_margins_and_what_a_margin_lacks_at_a_block_s_end(tight: None) -> None:
@@ -108,7 +201,7 @@ def test_a_trigger_of_the_healthy_log_is_given_up_and_counted() -> None:
     assert scan.counts.cut == {0}
     assert len(read) < 200 * 120 * 40
     assert b"water" in read
-    assert benign(AhoCorasickTriggers(TRIGGERS), text, 2) == {0}
+    assert benign(AhoCorasickTriggers(TRIGGERS), text) == {0}
 
 
 def test_literals_in_json_escapes() -> None:
@@ -159,7 +252,7 @@ def test_a_worker_that_dies_only_costs_time(tmp_path: Path, tight: None, monkeyp
     alone = list(scan_all(listed, orders(), processes(1)))
     whole = ranges.Range.scan
 
-    def dies(one: ranges.Range, given: Orders, scanner: ranges.TriggerScanner) -> ranges.Scanned:
+    def dies(one: ranges.Range, given: Orders, scanner: TriggerScanner) -> ranges.Scanned:
         if os.getpid() != here and one.start > 20_000:
             os._exit(9)
         return whole(one, given, scanner)
@@ -167,12 +260,12 @@ def test_a_worker_that_dies_only_costs_time(tmp_path: Path, tight: None, monkeyp
     here = os.getpid()
     monkeypatch.setattr(ranges.Range, "scan", dies)
     assert list(scan_all(listed, orders(), processes(2))) == alone
-    assert any(piece.why for scanned in alone for piece in scanned.pieces)
+    assert any(scanned.hits for scanned in alone)
 
 
 def test_a_file_that_vanishes_is_no_crash(tmp_path: Path) -> None:
     gone = ranges.Range(FileOrigin(str(tmp_path / "gone")), 0, 100, True, True)
-    assert next(scan_all([gone], orders(), processes(1))).pieces == ()
+    assert next(scan_all([gone], orders(), processes(1))).hits == ()
 
 
 @pytest.fixture
@@ -206,6 +299,21 @@ def test_workers_change_nothing_and_lines_are_exact(tmp_path: Path, small: Engin
     assert [one["lines"] for one in reports[0]["input"]["sources"]] == [1500, 1501, 1502, 1503]  # type: ignore[index]
     for said in ("only searched", "log3.txt.gz: the gzip data ends early"):
         assert any(said in warning for warning in reports[0]["warnings"])  # type: ignore[attr-defined]
+
+
+def test_a_file_that_goes_away_leaves_the_others_their_lines(tmp_path: Path, small: Engine, tight: None) -> None:
+    logs = [tmp_path / f"log{number}.txt" for number in range(3)]
+    for number, path in enumerate(logs):
+        path.write_bytes(a_large_log(1500 + number))
+
+    def crew(tasks: Iterator[Task], orders: Orders) -> Iterator[Scanned]:
+        done = list(alone(tasks, orders))
+        logs[1].unlink()
+        return iter(done)
+
+    report = small.explain(discover([str(path) for path in logs]).sources, Options(crew=crew))
+    assert [source.lines for source in report.input.sources] == [1500, 1501, 1502]
+    assert (report.diagnoses[0].origin.line, report.diagnoses[0].occurrences) == (501, 4)
 
 
 def test_a_compressed_log_gives_the_lines_of_the_plain_one(tmp_path: Path, small: Engine, tight: None) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from logdoc.cascade.collectives import DIALECT
+from logdoc.cascade.progress import Progress
 from logdoc.rulebase.observations import observations
 from logdoc.types.finding import Match
 from logdoc.types.record import Identity, Record
 
-STEPS = "first-step"  # the milestone of training going on
 GROUP_RANK = ("[Rank ", "[PG ")  # such a rank may count within a group: weaker than what the launcher says
-ENOUGH_STEPS = 3  # a rank may still print one or two that it had done before it failed
 
 
 @dataclass(slots=True)
@@ -36,11 +33,11 @@ class Survey:
 
     tracks: dict[int, RankTrack] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
+    progress: Progress = field(default_factory=Progress)
     _last_of_source: dict[str, int] = field(default_factory=dict)
     _ranks_of_process: dict[tuple[str | None, int], set[int]] = field(default_factory=dict)
     _local_only: dict[int, RankTrack] = field(default_factory=dict)
     _tasks: dict[int, RankTrack] = field(default_factory=dict)
-    _last_steps: dict[int | str, deque[tuple[str, int]]] = field(default_factory=dict)
     _ranks_of_task: dict[int, set[int]] = field(default_factory=dict)
     _tasks_are_ranks: bool = False
     _local_is_global: bool = False
@@ -70,12 +67,7 @@ class Survey:
             who = match.record.who
             if match.rank is not None and who.pid is not None and who.rank is None:
                 self._ranks_of_process.setdefault((who.host, who.pid), set()).add(match.rank)
-            if match.name == STEPS:
-                printers: list[int | str] = [match.record.source]
-                for printer in printers if match.rank is None else [*printers, match.rank]:
-                    self._last_steps.setdefault(printer, deque(maxlen=ENOUGH_STEPS)).append(
-                        (match.record.source, match.record.seq)
-                    )
+            self.progress.see(match)
             if match.rank is None:
                 continue
             track = self._note(self.tracks, match.rank, match.record)
@@ -129,16 +121,6 @@ class Survey:
         if track is not None and track.last is not None:
             return track.last.seq == match.record.seq
         return self._last_of_source.get(match.record.source) == match.record.seq
-
-    def went_on(self, match: Match) -> bool:
-        """Whether its rank trained on after it; where no rank is known, whether anybody did after a mere warning."""
-        record = match.record
-        if match.rank is None and (record.level != "WARNING" or "nccl" in record.dialects):
-            return False
-        steps = self._last_steps.get(record.source if match.rank is None else match.rank, ())
-        # only within a source do numbers tell the order; a verdict stands where its witness spoke
-        later = [seq for source, seq in steps if source == record.source and seq > record.seq]
-        return len(later) == ENOUGH_STEPS and DIALECT not in record.dialects
 
     def name_ranks(self, matches: Sequence[Match]) -> None:
         """Give matches of half-named printers their rank, and those that name a process (the kernel's) its rank."""

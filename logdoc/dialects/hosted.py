@@ -1,4 +1,4 @@
-"""Prefixes of hosted notebooks and training services: Kaggle's log pages, SageMaker's MPI launcher, Determined."""
+"""Prefixes of hosted notebooks and training services: Kaggle, SageMaker, Determined, torchx."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from logdoc.kept.patterns import lazily
 
 HOSTED = Dialect(
     "hosted",
-    frozenset("[0123456789abcdef"),
+    frozenset("[#0123456789abcdefghijklmnopqrstuvwxyz"),
     (
         # Kaggle: seconds since the start, the line's number
         lazily(r"\d{1,7}\.\d{1,3}s[\t ]+\d{1,7}[\t ]"),
         # SageMaker: `[1,mpirank:3,algo-1]<stdout>:`
         lazily(r"\[\d+,mpirank:(?P<rank>\d+),(?P<host>[A-Za-z][\w.-]{0,252})\](?:<\w+>:?)? ?"),
+        # NeMo-Run and other users of torchx: role and replica, before torchrun's own prefix
+        lazily(r"(?:# )?[a-z][\w.-]{1,80}/\d{1,4} (?=\[default\d|\[rank\d|\[\d)"),
         # Determined: the container's id, then who is talking in it: `fa88a9df [rank=1] || message`
         lazily(r"[0-9a-f]{8} \[rank=(?P<rank>\d+)\] \|\| ?"),
         lazily(r"\[[0-9a-f]{8}\] (?:\[rank=(?P<rank>\d+)\] )?"),

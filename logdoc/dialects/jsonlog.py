@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from logdoc.dialects.base import Dialect, Peeled
 
 _MESSAGE_KEYS = ("message", "msg", "log", "MESSAGE", "textPayload", "event", "body", "text")
@@ -38,6 +36,8 @@ def _read(text: str) -> Peeled | None:
     end = text.rstrip()
     if not end.endswith("}"):
         return None
+    import json  # here: most logs have no such line
+
     try:
         value = json.loads(end)
     except (ValueError, RecursionError):

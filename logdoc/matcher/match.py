@@ -12,6 +12,7 @@ from typing import Any
 import regex
 
 from logdoc.rulebase.index import Entry, LiteralIndex
+from logdoc.rulebase.observations import MILESTONES
 from logdoc.scanner import LiteralScanner, best_scanner
 from logdoc.types.finding import Match
 from logdoc.types.record import Record
@@ -19,7 +20,7 @@ from logdoc.types.record import Record
 WINDOW = 8192  # characters around a literal in which a line's regex is tried
 RECORD_WINDOW = 32768  # characters of a joined record that are looked at
 SECONDS_PER_TRY = 0.25
-MOST_PER_PRINTER = 100  # matches of one signature kept for one printer; further ones are counted
+MOST_PER_PRINTER = 100  # matches of one signature kept for one printer; further ones are counted, but for milestones
 
 
 class Prefilter:
@@ -86,7 +87,7 @@ class Matcher:
         if signature.from_ and not set(signature.from_) & set(record.dialects):
             return None
         printer = (entry.rule_id, entry.name, record.source, record.who.rank, record.who.task, record.attempt)
-        if self._kept.get(printer, 0) >= MOST_PER_PRINTER:
+        if entry.rule_id != MILESTONES and self._kept.get(printer, 0) >= MOST_PER_PRINTER:
             dropped = (entry.rule_id, entry.name)
             self.dropped[dropped] = self.dropped.get(dropped, 0) + 1
             return None
@@ -109,7 +110,8 @@ class Matcher:
 
     def _search(self, pattern: str, body: str, first: int, last: int, entry: Entry) -> Any:
         try:
-            return _compiled(pattern).search(body, first, last, timeout=SECONDS_PER_TRY)
+            # a search takes microseconds: to let other threads in each time costs more than it does
+            return _compiled(pattern).search(body, first, last, timeout=SECONDS_PER_TRY, concurrent=False)
         except TimeoutError:
             self.timeouts.add(f"{entry.rule_id}/{entry.name}")
             return None

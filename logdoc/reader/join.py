@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,6 +12,7 @@ from logdoc.reader.peel import Line
 
 MOST_LINES = 400  # of one record; what follows becomes the next one
 MOST_STACK_LINES = 4000  # of the stacks of one process: a native dump has hundreds of threads
+MOST_BEFORE = 4  # plain lines of a printer that are remembered
 MOST_MESSAGE_LINES = 40  # an exception's text below its first line
 
 Mode = Literal["plain", "frames", "message", "report", "stacks"]
@@ -46,6 +48,7 @@ _STACKS_GO_ON = re.compile(
 # A process's name, which many programs print, begins py-spy's dump only if this follows; a bracket its JSON form.
 _PYSPY_NAME, _PYSPY_VERSION = re.compile(r"Process \d+: \S"), "Python v"
 _PYSPY_JSON = re.compile(r' {4}"pid": \d+,$')
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _REPORT = "ChildFailedError:"
 _WARNED = re.compile(r"(?:/|[A-Za-z]:\\)?[\w./\\ -]{1,300}\.py:\d+: \w*Warning: |\w*Warning: ")
 _RULER = re.compile(r"={10,}\s*$")
@@ -53,12 +56,13 @@ _RULER = re.compile(r"={10,}\s*$")
 
 @dataclass(slots=True)
 class Draft:
-    """A record being built for one printer."""
+    """A record being built for one printer. `before`: how the last plain lines of that printer began."""
 
     lines: list[Line]
     mode: Mode = "plain"
     message_lines: int = 0
     rulers: int = 0
+    before: Iterable[str] = ()
 
     @property
     def first(self) -> Line:
@@ -71,6 +75,7 @@ class Joiner:
     first line as soon as they are complete, and the rest at `flush`."""
 
     drafts: dict[tuple[object, ...], Draft] = field(default_factory=dict)
+    _plain: dict[tuple[object, ...], deque[str]] = field(default_factory=dict)
 
     def feed(self, line: Line) -> Iterator[list[Line]]:
         key = _printer(line)
@@ -82,7 +87,18 @@ class Joiner:
             yield _without_trailing_blanks(draft)
             del self.drafts[key]
         if line.text.strip():
-            self.drafts[key] = _open(line)
+            self.drafts[key] = self._opened(key, line)
+
+    def _opened(self, key: tuple[object, ...], line: Line) -> Draft:
+        draft = _open(line)
+        plain = self._plain.get(key)
+        if draft.mode != "plain":
+            draft.before = tuple(plain or ())
+        elif plain is None:
+            self._plain[key] = deque([line.text], MOST_BEFORE)
+        else:
+            plain.append(line.text)
+        return draft
 
     def flush(self) -> Iterator[list[Line]]:
         drafts, self.drafts = self.drafts, {}
@@ -195,7 +211,7 @@ def _continues_frames(draft: Draft, line: Line) -> bool:
 def _continues_message(draft: Draft, line: Line) -> bool:
     text = line.text
     draft.message_lines += 1
-    if not text.strip() or draft.message_lines > MOST_MESSAGE_LINES:
+    if not text.strip() or draft.message_lines > MOST_MESSAGE_LINES or _goes_on_as_before(draft, text):
         return False
     if _CXX_FRAMES.match(text):
         return True
@@ -203,6 +219,14 @@ def _continues_message(draft: Draft, line: Line) -> bool:
         # two ranks without prefixes, or the text "ncclSystemError: …" below its own exception
         return text[0].islower() and "." not in text.split(":", 1)[0]
     return not (_RULER.match(text) or _WARNED.match(text) or text.startswith(("***", "---", "###")) or "%|" in text)
+
+
+def _goes_on_as_before(draft: Draft, text: str) -> bool:
+    """Whether the program, having caught the exception, says what it said before but for the numbers: `step 3 …`."""
+    if _NUMBER.search(text) is None:
+        return False
+    shape = _NUMBER.sub("0", text)
+    return any(_NUMBER.sub("0", said) == shape for said in draft.before)
 
 
 def _continues_plain(draft: Draft, line: Line) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from logdoc.reader.unpacking import Stream, Unpacking, sewn
-from logdoc.scanner.ranges import Crew, Job, Orders, Scanned, Seekable, alone, ranges_of, scan_all
+from logdoc.scanner.excerpts import Excerpts
+from logdoc.scanner.ranges import Crew, Hit, Job, Orders, Scanned, Seekable, alone, ranges_of, scan_all
 from logdoc.scanner.text import as_utf8
-from logdoc.scanner.triggers import Trigger, TriggerScanner, benign, trigger_scanner
+from logdoc.scanner.triggers import Trigger, TriggerScanner, benign, ready_scanner
 from logdoc.scanner.windows import Edges, Piece
 from logdoc.sources import Source
 from logdoc.sources.compression import MAGIC_BYTES, codec_of
@@ -18,13 +20,22 @@ from logdoc.sources.remote import RemoteOrigin
 
 READ_IN_FULL = 8 << 20  # bytes of all sources together: a few seconds
 LARGE = 64 << 20  # from here on the whole must feel quick: less is read in full, and several processes scan
-OPENING_OF_LARGE = 1 << 20  # of all plain files together …
+OPENING_OF_LARGE = 512 << 10  # of all plain files together …
 OPENINGS_OF_STREAMS, OPENING_OF_STREAM = 1 << 20, 64 << 10  # … and of all others, of one at most
-HEADS, TAILS = 1 << 20, 4 << 20  # read in any case: of all sources together …
+HEADS, TAILS = 128 << 10, 1 << 20  # read in any case: of all sources together …
 HEAD, TAIL = 4 << 10, 64 << 10  # … and of one at most
-BYTES_PER_TRIGGER = 256 << 10  # windows read for one trigger; later ones tell the same
+BYTES_PER_TRIGGER = 128 << 10  # windows read for one trigger; later ones tell the same
 
 Window = tuple[int, Iterable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class _PlainFile:
+    """A log that can be read at any offset, and how many bytes of its start are read in full."""
+
+    file: Seekable
+    size: int
+    opening: int
 
 
 @dataclass(slots=True)
@@ -52,12 +63,13 @@ class Skim:
     cut: set[str] = field(default_factory=set)
     _is_large: bool = False
     _room: int = 0
-    _openings: dict[int, int] = field(default_factory=dict)
+    _plain: dict[int, _PlainFile] = field(default_factory=dict)
     _unpacked: set[int] = field(default_factory=set)
     _sample: bytearray = field(default_factory=bytearray)
     _scanning: tuple[Orders, TriggerScanner] | None = None
     _scans: Iterator[Scanned] = field(default_factory=lambda: iter(()))
     _used: dict[int, int] = field(default_factory=dict)
+    _spent: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if sum(source.size or 0 for source in self.sources) <= LARGE:
@@ -70,17 +82,17 @@ class Skim:
                 text = _first_lines(file, room)
                 room -= len(text)
                 self._sample += text
-                self._openings[id(source)] = len(text)
+                self._plain[id(source)] = _PlainFile(file, source.size or 0, len(text))
             elif _can_be_handed_over(source):
                 self._unpacked.add(id(source))
-        self._scans = scan_all(self._jobs(), self._ready()[0], self.crew)
+        self._scans = _begun(scan_all(self._jobs(), self._ready()[0], self.crew))
 
     def part(self, source: Source, blocks: Iterable[bytes]) -> Part:
         """What is to be read of the next source, whose plain bytes are `blocks`."""
         part = Part()
-        opening = self._openings.get(id(source))
-        if opening is not None:
-            pieces = self._of_file(source, opening, part)
+        plain = self._plain.get(id(source))
+        if plain is not None:
+            pieces = self._of_file(plain, part) if plain.file.is_near else self._of_far_file(plain, part)
         elif id(source) in self._unpacked:
             pieces = self._of_unpacked(source, part)
         else:
@@ -109,32 +121,77 @@ class Skim:
         part.bytes, part.lines = scanned.size, scanned.counts.lines
         self._note(scanned.counts.cut, scanned.counts.bytes, part)
 
-    def _of_file(self, source: Source, opening: int, part: Part) -> Iterator[Piece]:
-        file = _plain_file(source)
-        text = _first_lines(file, opening) if file is not None and opening else b""
+    def _of_file(self, plain: _PlainFile, part: Part) -> Iterator[Piece]:
+        """The opening or the head, the lines round the hits, the tail. A file that has gone gives what was read."""
+        part.bytes, part.lines = plain.size, 0
+        scans = self._scans_of_one() if plain.opening < plain.size else iter(())
+        try:
+            with plain.file.open() as file:
+                yield from self._excerpts(Excerpts(file), plain, scans, part)
+        except OSError:
+            part.lines += sum(scanned.counts.lines for scanned in scans)  # none is left for the next file
+
+    def _excerpts(self, excerpts: Excerpts, plain: _PlainFile, scans: Iterator[Scanned], part: Part) -> Iterator[Piece]:
+        edges, lines = self._ready()[0].edges, 0
+        if (piece := excerpts.head(plain.opening or edges.head)) is not None:
+            if plain.opening:
+                part.unread += len(piece.data)
+                lines = piece.data.count(b"\n")
+            yield self._read(piece, part)
+        for scanned in scans:
+            for piece in self._round(scanned.hits, lines, excerpts):
+                yield self._read(piece, part)
+            part.lines = lines = lines + scanned.counts.lines
+            self._note(scanned.counts.cut, scanned.counts.bytes, part)
+        part.lines = lines
+        if (piece := excerpts.tail(edges.tail, plain.size, lines)) is not None:
+            yield self._read(piece, part)
+
+    def _round(self, hits: Iterable[Hit], before: int, excerpts: Excerpts) -> Iterator[Piece]:
+        """The lines round the hits of one range, which stands behind `before` lines. What is read for one trigger
+        counts for all that it holds."""
+        size, held = 0, set[int]()
+        for offset, line, number in hits:
+            if offset >= excerpts.at and self._is_affordable(number):
+                piece = excerpts.round(offset, before + line, number)
+                if piece is None:
+                    continue
+                size, held = len(piece.data), set()
+                yield piece
+            if offset < excerpts.at and number not in held:
+                held.add(number)
+                self._used[number] = self._used.get(number, 0) + size
+
+    def _of_far_file(self, plain: _PlainFile, part: Part) -> Iterator[Piece]:
+        text = _first_lines(plain.file, plain.opening)
         line = 1 + text.count(b"\n")
         if text:
             yield Piece(1, text)
-        part.bytes = source.size
-        if len(text) < (source.size or 0):
-            scans = self._scans_of_one(part, line)
+        part.bytes = plain.size
+        if len(text) < plain.size:
+            scans = self._numbered(self._scans_of_one(), part, line)
             yield from self._worth_it(sewn(scans, line, bool(text)), part)
 
-    def _scans_of_one(self, part: Part, line: int) -> Iterator[tuple[int, Iterable[Piece]]]:
-        """The ranges of the next file, each with the number of lines before it."""
-        for scanned in self._scans:
+    def _numbered(self, scans: Iterable[Scanned], part: Part, line: int) -> Iterator[tuple[int, Iterable[Piece]]]:
+        """Ranges, each with the number of lines before it."""
+        for scanned in scans:
             yield line - 1, scanned.pieces
             line += scanned.counts.lines
             self._note(scanned.counts.cut, scanned.counts.bytes, part)
             part.lines = line - 1
+
+    def _scans_of_one(self) -> Iterator[Scanned]:
+        """The ranges of the next file."""
+        for scanned in self._scans:
+            yield scanned
             if scanned.closes:
                 return
 
     def _jobs(self) -> Iterator[Job]:
         for source in self.sources:
-            file = _plain_file(source)
-            if file is not None and id(source) in self._openings:
-                yield from ranges_of(file, self._openings[id(source)], source.size or 0)
+            plain = self._plain.get(id(source))
+            if plain is not None:
+                yield from ranges_of(plain.file, plain.opening, plain.size)
             elif id(source) in self._unpacked:
                 yield Unpacking(source, self._opening_of_stream())
 
@@ -149,10 +206,10 @@ class Skim:
         """The scanner, made when the first source turns out too long, with what the opening showed to be healthy."""
         if self._scanning is None:
             triggers = self.triggers()
-            scanner = trigger_scanner(triggers)
+            scanner = ready_scanner(triggers)
             count = max(1, len(self.sources))
             edges = Edges(min(HEAD, HEADS // count), min(TAIL, TAILS // count))
-            cut = benign(scanner, bytes(self._sample), len(triggers))
+            cut = benign(scanner, bytes(self._sample))
             self._scanning = (Orders(triggers, edges, cut), scanner)
             self._sample = bytearray()
         return self._scanning
@@ -168,9 +225,21 @@ class Skim:
                 continue
             for trigger in piece.why:
                 self._used[trigger] = self._used.get(trigger, 0) + len(piece.data)
-            part.unread -= len(piece.data)
-            yield piece if whole else Piece(piece.line, piece.data)
+            yield self._read(piece if whole else Piece(piece.line, piece.data), part)
             whole = True
+
+    def _is_affordable(self, number: int) -> bool:
+        """Whether this trigger has not been read often enough."""
+        if self._used.get(number, 0) < BYTES_PER_TRIGGER:
+            return True
+        if number not in self._spent:
+            self._spent.add(number)
+            self._name((number,))
+        return False
+
+    def _read(self, piece: Piece, part: Part) -> Piece:
+        part.unread -= len(piece.data)
+        return piece
 
     def _note(self, cut: Iterable[int], size: int, part: Part) -> None:
         part.unread += size
@@ -179,6 +248,12 @@ class Skim:
     def _name(self, numbers: Iterable[int]) -> None:
         triggers = self._ready()[0].triggers
         self.cut |= {triggers[number].label for number in numbers}
+
+
+def _begun(scans: Iterator[Scanned]) -> Iterator[Scanned]:
+    """The same, of which the first is done: so the others are at work while the openings are read."""
+    first = next(scans, None)
+    return scans if first is None else chain((first,), scans)
 
 
 def _windows(pieces: Iterator[Piece]) -> Iterator[Window]:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from logdoc.scanner.hits import Counts
 from logdoc.scanner.ranges import Orders, Scanned
 from logdoc.scanner.text import as_utf8
 from logdoc.scanner.triggers import TriggerScanner
-from logdoc.scanner.windows import Counts, Edges, Piece, WindowScan
+from logdoc.scanner.windows import Edges, Piece, WindowScan
 from logdoc.sources import Source
 from logdoc.types.errors import InputError
 

@@ -18,7 +18,7 @@ from logdoc.rulebase.yaml_source import locate
 from logdoc.types.errors import RuleProblem
 from logdoc.types.quantity import size_in_bytes
 from logdoc.types.report import Diagnosis, Report
-from logdoc.types.rule import OPERATORS, Condition, Expectation, MustMatch, Rule, Text
+from logdoc.types.rule import OPERATORS, Condition, Expectation, MustMatch, Rule, Signature, Text
 
 Explain = Callable[[str], Report]
 
@@ -72,6 +72,8 @@ def _signatures(rule: Rule) -> Iterator[Fault]:
             yield where, "a caseless literal must be ASCII"
         elif is_evidence_of_failure(rule, signature):
             yield from ((where, message) for message in _frequent(literals))
+        if literals is not None:
+            yield from ((where, message) for message in _unfound(rule, signature, literals))
 
 
 def _frequent(literals: Literals) -> Iterator[str]:
@@ -80,6 +82,15 @@ def _frequent(literals: Literals) -> Iterator[str]:
         line = benign_line(text, literals.caseless)
         if line is not None:
             yield f"the literal {text!r} is in lines that healthy jobs print all the time; give rarer `needs`: {line}"
+
+
+def _unfound(rule: Rule, signature: Signature, literals: Literals) -> Iterator[str]:
+    """Lines of the rule's own examples that match, though the literals would never have let the regex see them."""
+    for example in rule.examples.must_match:
+        for line in example.log.split("\n"):
+            text = line.lower() if literals.caseless else line
+            if not any(one in text for one in literals.strings) and re.search(signature.regex, line):
+                yield f"no literal of it is in this example, so it would not be found: {line.strip()[:120]}"
 
 
 def _slowest(compiled: regex.Pattern[str]) -> float:

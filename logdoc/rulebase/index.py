@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from logdoc.types.errors import RuleProblem, RulesError
 from logdoc.types.rule import Rule, Signature
+from logdoc.types.value import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logdoc.rulebase.literals import Literals
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A signature of a rule, as the matcher tries it; one object for each signature. The rule may be read only when it
-    is asked for, so what the scan of a large log must know stands here: whether the signature is evidence."""
+    """A signature of a rule, as the matcher tries it; one object for each. Rule and signature may be read only when
+    they are asked for, so what the scan of a large log must know stands here: whether the signature is evidence of a
+    failure, so that it makes a part of the log worth reading. What is only noise never does."""
 
     rules: Mapping[str, Rule]
+    signatures: Mapping[str, Mapping[str, Signature]]  # by rule, then by name
     rule_id: str
     name: str
     is_evidence: bool
@@ -32,7 +34,7 @@ class Entry:
     @property
     def signature(self) -> Signature:
         if self._signature is None:
-            self._signature = self.rules[self.rule_id].match[self.name]
+            self._signature = self.signatures[self.rule_id][self.name]
         return self._signature
 
 
@@ -41,9 +43,9 @@ class LiteralIndex:
     """`exact[i]` and `caseless[i]` (lower case) are literals; `*_entries[i]` is what each makes worth trying."""
 
     exact: tuple[bytes, ...]
-    exact_entries: tuple[tuple[Entry, ...], ...]
+    exact_entries: Sequence[tuple[Entry, ...]]
     caseless: tuple[bytes, ...]
-    caseless_entries: tuple[tuple[Entry, ...], ...]
+    caseless_entries: Sequence[tuple[Entry, ...]]
 
 
 def build_index(rules: Iterable[Rule]) -> LiteralIndex:
@@ -51,6 +53,7 @@ def build_index(rules: Iterable[Rule]) -> LiteralIndex:
     tables: dict[bool, dict[bytes, list[Entry]]] = {False: {}, True: {}}
     problems: list[RuleProblem] = []
     by_id = {rule.id: rule for rule in rules}
+    signatures = {rule.id: rule.match for rule in by_id.values()}
     for rule in by_id.values():
         for name, signature in rule.match.items():
             try:
@@ -62,7 +65,7 @@ def build_index(rules: Iterable[Rule]) -> LiteralIndex:
                 hint = "give the pattern at least three fixed characters in a row, or write `needs`"
                 problems.append(RuleProblem(rule.path, 1, 1, f"match.{name}.regex guarantees no literal", hint))
                 continue
-            entry = Entry(by_id, rule.id, name, signature.role == "evidence")
+            entry = Entry(by_id, signatures, rule.id, name, is_evidence_of_failure(rule, signature))
             for text in sorted(literals.strings):
                 tables[literals.caseless].setdefault(text.encode(), []).append(entry)
     if problems:
@@ -71,6 +74,11 @@ def build_index(rules: Iterable[Rule]) -> LiteralIndex:
     return LiteralIndex(
         tuple(exact), tuple(map(tuple, exact.values())), tuple(caseless), tuple(map(tuple, caseless.values()))
     )
+
+
+def is_evidence_of_failure(rule: Rule, signature: Signature) -> bool:
+    """Whether a large log is read round it."""
+    return signature.role == "evidence" and rule.kind != "noise"
 
 
 def signature_literals(signature: Signature) -> Literals | None:

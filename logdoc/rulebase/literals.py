@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re._constants as sre  # type: ignore[import-not-found]
 import re._parser as sre_parser  # type: ignore[import-not-found]
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from logdoc.rulebase.benign import is_frequent
+from logdoc.types.value import dataclass
 
 MOST_STRINGS = 64
 SHORTEST = 3
@@ -45,7 +47,10 @@ _EMPTY = frozenset({""})
 
 @cache
 def literals_of(regex: str) -> Literals | None:
-    """The literals a match of `regex` must contain, or None if the pattern guarantees none of three characters."""
+    """The literals a match of `regex` must contain, or None if the pattern guarantees none of three characters.
+
+    Of several sets, one that healthy logs do not print all the time is preferred, then the longest strings.
+    """
     tree = sre_parser.parse(regex)
     caseless = bool(tree.state.flags & sre.SRE_FLAG_IGNORECASE) or "(?i" in regex
     part = _sequence(tree, caseless)
@@ -54,8 +59,22 @@ def literals_of(regex: str) -> Literals | None:
     usable = [found for found in usable if found and min(map(len, found)) >= SHORTEST]
     if not usable:
         return None
-    best = max(usable, key=_worth)
-    return Literals(frozenset(text[:LONGEST] for text in best), caseless)
+    usable.sort(key=_worth, reverse=True)
+    cut = [_cut(found, caseless) for found in usable]
+    best = next((found for found in cut if _is_rare(found, caseless)), cut[0])
+    return Literals(best, caseless)
+
+
+def _cut(strings: frozenset[str], caseless: bool) -> frozenset[str]:
+    """Long strings to their first LONGEST characters, or to the last where those are rarer."""
+    return frozenset(
+        text[-LONGEST:] if len(text) > LONGEST and is_frequent(text[:LONGEST], caseless) else text[:LONGEST]
+        for text in strings
+    )
+
+
+def _is_rare(strings: frozenset[str], caseless: bool) -> bool:
+    return not any(is_frequent(text, caseless) for text in strings)
 
 
 def _worth(strings: frozenset[str]) -> tuple[int, int]:

@@ -74,10 +74,11 @@ def _finds_all(scanner: LiteralScanner, literals: Sequence[bytes]) -> bool:
     return found >= set(range(len(literals)))
 
 
-def hyperscan_database(literals: Sequence[bytes], flags: Sequence[int]) -> Any:
+def hyperscan_database(literals: Sequence[bytes], flags: Sequence[int], is_kept: bool = True) -> Any:
     """The compiled literals. Compiling thousands takes longer than a small log, so it is kept, for this CPU only.
 
     Vectorscan checks version, platform and checksum of what it loads, and says InvalidError of any other.
+    `is_kept`: False for a set that no other run will ask for.
     """
     import hyperscan
 
@@ -85,7 +86,7 @@ def hyperscan_database(literals: Sequence[bytes], flags: Sequence[int]) -> Any:
     name = f"literals-{zlib.crc32(text):08x}"
     version: str = getattr(hyperscan, "__version__", "")
     key = json.dumps([version, platform.machine(), len(literals), zlib.adler32(text)])
-    content = kept(name, key)
+    content = kept(name, key) if is_kept else None
     if content is not None:
         try:
             return hyperscan.loadb(content, hyperscan.HS_MODE_BLOCK)
@@ -93,5 +94,6 @@ def hyperscan_database(literals: Sequence[bytes], flags: Sequence[int]) -> Any:
             content = None
     database = hyperscan.Database()
     database.compile(expressions=list(literals), ids=list(range(len(literals))), flags=list(flags), literal=True)
-    keep(name, key, hyperscan.dumpb(database))
+    if is_kept:
+        keep(name, key, hyperscan.dumpb(database))
     return database

@@ -7,14 +7,16 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
-from logdoc.scanner.triggers import Trigger, TriggerScanner, trigger_scanner
-from logdoc.scanner.windows import BYTES_AFTER, BYTES_BEFORE, Counts, Edges, Piece, WindowScan
+from logdoc.scanner.hits import Counts, HitScan
+from logdoc.scanner.triggers import Trigger, TriggerScanner, ready_scanner
+from logdoc.scanner.windows import BYTES_AFTER, BYTES_BEFORE, Edges, Piece, WindowScan
 
 RANGE_BYTES = 32 << 20  # of one file, or of several small ones: the work of one task
 BLOCK_BYTES = 1 << 20
-TASKS_AHEAD = 2  # for each worker: results wait in memory
+LONGEST_TRIGGER = 512  # bytes; so much of a line that is longer than a block is looked at twice
+TASKS_AHEAD = 4  # for each worker: results wait in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,21 @@ class Orders:
     cut: Collection[int]
 
 
+class Hit(NamedTuple):
+    """A trigger worth following: where its line is in the file, and the line's number, from 1 at the range's start."""
+
+    offset: int
+    line: int
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class Scanned:
     """What is worth reading of a job, its lines numbered from 1 (and below, before its start), and its counts.
 
-    `closes`: it reaches the end of its source. `size`: the plain bytes of a source that had to be unpacked for it;
-    then `truncated` and `warnings` are what the unpacking found.
+    Of a file at hand these are `hits`, round which it can be read, else `pieces`. `closes`: it reaches the end of its
+    source. `size`: the plain bytes of a source that had to be unpacked for it; then `truncated` and `warnings` are what
+    the unpacking found.
     """
 
     pieces: tuple[Piece, ...]
@@ -40,6 +51,7 @@ class Scanned:
     size: int | None = None
     truncated: bool = False
     warnings: tuple[str, ...] = ()
+    hits: tuple[Hit, ...] = ()
 
 
 class Job(Protocol):
@@ -60,7 +72,10 @@ Crew = Callable[[Iterator[Task], Orders], Iterator[Scanned]]
 
 
 class Seekable(Protocol):
-    """Where a file's bytes come from."""
+    """Where a file's bytes come from. `is_near`: a part of it can be read again at no cost to speak of."""
+
+    @property
+    def is_near(self) -> bool: ...
 
     def open(self) -> AbstractContextManager[BinaryIO]: ...
 
@@ -81,11 +96,29 @@ class Range:
 
     def scan(self, orders: Orders, scanner: TriggerScanner) -> Scanned:
         """See Job. A file that has become shorter gives what there is."""
-        edges = Edges(orders.edges.head if self.opens else 0, orders.edges.tail if self.closes else 0)
         with self.file.open() as file:
-            scan = WindowScan(scanner, edges, orders.cut, _lead(file, self.start))
-            pieces = list(scan.pieces(_blocks(file, self.size)))
-            pieces += scan.trail(file.read(BYTES_AFTER))
+            return self._hits(file, orders, scanner) if self.file.is_near else self._pieces(file, orders, scanner)
+
+    def _hits(self, file: BinaryIO, orders: Orders, scanner: TriggerScanner) -> Scanned:
+        scan, hits, last = HitScan(scanner, orders.cut), [], b"\n"
+        counts = scan.counts
+        for block, at, start, end in _blocks(file, self.start, self.end):
+            counts.bytes += end - start
+            line, counted = counts.lines + 1, start
+            for place, number in scan.hits(block, start, end):
+                line += block.count(b"\n", counted, place)
+                counted = max(counted, place)
+                hits.append(Hit(at + place, line, number))
+            counts.lines = line - 1 + block.count(b"\n", counted, end)
+            last = block[end - 1 : end]
+        counts.lines += self.closes and last != b"\n"
+        return Scanned((), counts, self.closes, hits=tuple(hits))
+
+    def _pieces(self, file: BinaryIO, orders: Orders, scanner: TriggerScanner) -> Scanned:
+        edges = Edges(orders.edges.head if self.opens else 0, orders.edges.tail if self.closes else 0)
+        scan = WindowScan(scanner, edges, orders.cut, _lead(file, self.start))
+        pieces = list(scan.pieces(_whole(file, self.size)))
+        pieces += scan.trail(file.read(BYTES_AFTER))
         return Scanned(tuple(pieces), scan.counts, self.closes)
 
     def given_up(self) -> Scanned:
@@ -95,16 +128,15 @@ class Range:
 
 def ranges_of(source: Seekable, start: int, size: int) -> Iterator[Range]:
     """A file from the line that begins at `start`, in ranges that end with a line."""
-    with source.open() as file:
-        at = start
-        while at < size:
-            end = min(at + RANGE_BYTES, size)
-            if end < size:
+    at = start
+    while at < size:
+        end = min(at + RANGE_BYTES, size)
+        if end < size:
+            with source.open() as file:
                 file.seek(end)
-                newline = file.read(BLOCK_BYTES).find(b"\n")
-                end = min(size, end + newline + 1)
-            yield Range(source, at, end, at == 0, end == size)
-            at = end
+                end = min(size, end + file.read(BLOCK_BYTES).find(b"\n") + 1)
+        yield Range(source, at, end, at == 0, end == size)
+        at = end
 
 
 def scan_all(jobs: Iterable[Job], orders: Orders, crew: Crew) -> Iterator[Scanned]:
@@ -128,7 +160,7 @@ def scan_here(task: Task, orders: Orders, scanner: TriggerScanner) -> Iterator[S
 
 def alone(tasks: Iterator[Task], orders: Orders) -> Iterator[Scanned]:
     """The crew of this process."""
-    scanner = trigger_scanner(orders.triggers)
+    scanner = ready_scanner(orders.triggers)
     for task in tasks:
         yield from scan_here(task, orders, scanner)
 
@@ -146,7 +178,29 @@ def _lead(file: Any, start: int) -> bytes:
     return text if before == 0 else text[text.find(b"\n") + 1 :]
 
 
-def _blocks(file: Any, size: int) -> Iterator[bytes]:
+def _blocks(file: BinaryIO, at: int, stop: int) -> Iterator[tuple[bytes, int, int, int]]:
+    """Blocks, where each stands in the file, and from where to where it holds whole lines not given before.
+
+    The torn line at a block's end is read again with the next one; of a line longer than a block, only its end is. A
+    range may begin within such a line, too.
+    """
+    start = min(LONGEST_TRIGGER, at)
+    at -= start
+    while at + start < stop:
+        file.seek(at)
+        block = file.read(min(BLOCK_BYTES, stop - at))
+        if len(block) <= start:
+            return
+        is_last = at + len(block) >= stop
+        end = len(block) if is_last else block.rfind(b"\n", start) + 1
+        torn = not end
+        end = end or len(block)
+        yield block, at, start, end
+        start = min(LONGEST_TRIGGER, end) if torn else 0
+        at += end - start
+
+
+def _whole(file: BinaryIO, size: int) -> Iterator[bytes]:
     while size > 0 and (block := file.read(min(size, BLOCK_BYTES))):
         size -= len(block)
         yield block
@@ -199,14 +253,14 @@ def _result(task: Task, future: Any, orders: Orders, broken: type[Exception]) ->
             return done
         except (broken, OSError):
             pass
-    return scan_here(task, orders, trigger_scanner(orders.triggers))
+    return scan_here(task, orders, ready_scanner(orders.triggers))
 
 
 _ready: list[tuple[Orders, TriggerScanner]] = []  # of a worker process: what `_prepare` was given
 
 
 def _prepare(orders: Orders) -> None:
-    _ready[:] = [(orders, trigger_scanner(orders.triggers))]
+    _ready[:] = [(orders, ready_scanner(orders.triggers))]
 
 
 def _scan_task(task: Task) -> list[Scanned]:

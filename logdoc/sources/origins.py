@@ -17,9 +17,10 @@ class Origin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """A regular file."""
+    """A regular file. `is_near`: any part of it can be read again at no cost to speak of."""
 
     path: str
+    is_near = True
 
     def raw_blocks(self, size: int) -> Iterator[bytes]:
         # Unbuffered, since the blocks are large already; non-blocking, since some files of /proc (kmsg) would wait.

@@ -25,6 +25,8 @@ class RemoteOrigin:
     filesystem: Any
     path: str
 
+    is_near = False
+
     def raw_blocks(self, size: int) -> Iterator[bytes]:
         """See Origin."""
         with self.open() as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -51,6 +51,18 @@ class Source:
         finally:
             self.truncated = reading.cut
             self.warnings = tuple(f"{self.name}: {note}" for note in reading.notes)
+
+    def first(self, size: int) -> bytes:
+        """At least the first `size` plain bytes, if there are so many; nothing is noted of what goes wrong."""
+        held = b""
+        try:
+            for block in Reading(self.origin, replace(self.limits, block_bytes=size)).blocks():
+                held += block
+                if len(held) >= size:
+                    break
+        except OSError:
+            return held
+        return held
 
     def read_all(self, max_bytes: int | None = None) -> bytes:
         """All plain bytes at once, or the first `max_bytes`: for small things such as error.json and dumps."""

@@ -1,0 +1,64 @@
+"""Did the job go on? Training steps, served requests and the end that a job announces, against what looks like a failure.
+
+Every long job prints things that would be fatal in another: a retried download, an optional library, a skipped batch.
+What it trained on after, it survived.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from logdoc.types.finding import Match
+from logdoc.types.record import Record
+
+GOING_ON = frozenset({"first-step", "serving"})  # milestones (observations.yaml) of work being done
+FINISHED = "finished"
+OWN_STEPS = 5  # of the rank that printed it: it may still print one or two that it had done before it failed
+STEPS_AFTER_WARNING = 3
+STEPS_OF_OTHERS = 20  # where the rank is unknown or silent: in synchronous training none gets far without the others
+MILD = ("WARNING", "INFO", "DEBUG", "TRACE")
+# The kernel and the launcher speak of others; logdoc's own verdicts stand where their witness spoke.
+OF_OTHERS = frozenset({"kernel", "torchrun-report", "verdict", "flight-recorder", "stacks"})
+
+
+@dataclass(slots=True)
+class Progress:
+    """What was done in each source, and by which rank. Feed it the milestones and the marks of restarts in order."""
+
+    _steps: dict[tuple[str, int | None], deque[int]] = field(default_factory=dict)
+    _finished: dict[str, int] = field(default_factory=dict)
+    _restarted: dict[str, int] = field(default_factory=dict)
+
+    def see(self, milestone: Match) -> None:
+        """Note a milestone."""
+        source, seq = milestone.record.source, milestone.record.seq
+        if milestone.name == FINISHED:
+            self._finished.setdefault(source, seq)
+        elif milestone.name in GOING_ON:
+            for rank in {milestone.rank, None}:
+                self._steps.setdefault((source, rank), deque(maxlen=STEPS_OF_OTHERS)).append(seq)
+
+    def restart(self, marks: Iterable[Match]) -> None:
+        """Note where new attempts begin: what was done from there on says nothing of the one before."""
+        for mark in marks:
+            self._restarted[mark.record.source] = mark.record.seq
+
+    def survived(self, match: Match) -> bool:
+        """Whether the job went on after this, or printed it, as no error, when it had finished. Only within a source
+        do numbers tell the order, so only there it can be known."""
+        record = match.record
+        if OF_OTHERS.intersection(record.dialects) or self._restarted.get(record.source, -1) > record.seq:
+            return False
+        if record.level in MILD and self._finished.get(record.source, record.seq) < record.seq:
+            return True
+        own = self._steps.get((record.source, match.rank)) if match.rank is not None else None
+        steps = own or self._steps.get((record.source, None), ())
+        return sum(seq > record.seq for seq in steps) >= _needed(record, own is not None)
+
+
+def _needed(record: Record, are_own: bool) -> int:
+    if record.level in MILD and "nccl" not in record.dialects:
+        return STEPS_AFTER_WARNING
+    return OWN_STEPS if are_own else STEPS_OF_OTHERS

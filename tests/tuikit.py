@@ -52,7 +52,7 @@ LOG = "\n".join(
         f"[rank3]: {OOM}",
         "W1105 09:41:49 torch/distributed: Sending process 71188 closing signal SIGTERM",
         *(f"[rank{rank}]: watchdog: [/not a tag] collective timed out [bold]600 s[/]" for rank in (0, 1, 2)),
-        *(f"[rank0]: shutting down, step {step}" for step in range(1, 31)),
+        *(f"[rank0]: closing shard {step}" for step in range(1, 31)),
     ]
 )
 OTHER_LOG = "kernel: first line\nkernel: NVRM: Xid (PCI:0000:41:00): 79, GPU has fallen off the bus."

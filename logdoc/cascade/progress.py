@@ -1,4 +1,4 @@
-"""Did the job go on? Training steps, served requests and the end that a job announces, against what looks like a failure.
+"""Did the job go on? Training steps, served requests and the announced end, against what looks like a failure.
 
 Every long job prints things that would be fatal in another: a retried download, an optional library, a skipped batch.
 What it trained on after, it survived.
@@ -54,8 +54,8 @@ class Progress:
         if record.level in MILD and self._finished.get(record.source, record.seq) < record.seq:
             return True
         own = self._steps.get((record.source, match.rank)) if match.rank is not None else None
-        steps = own or self._steps.get((record.source, None), ())
-        return sum(seq > record.seq for seq in steps) >= _needed(record, own is not None)
+        steps = self._steps.get((record.source, None)) if own is None else own
+        return sum(seq > record.seq for seq in steps or ()) >= _needed(record, own is not None)
 
 
 def _needed(record: Record, are_own: bool) -> int:

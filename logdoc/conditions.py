@@ -5,16 +5,13 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from logdoc.facts import FactSet, rule_values
 from logdoc.types.finding import Hypothesis, Match
 from logdoc.types.quantity import size_in_bytes
 from logdoc.types.rule import COMPARISONS, Condition, FactReference, FactValue, Operand, Rule, Where
+from logdoc.types.value import dataclass
 
 Lookup = Callable[[str], FactValue | None]
 Answer = bool | None
@@ -238,6 +235,8 @@ def _alike(value: FactValue, other: FactValue) -> tuple[object, object]:
     left, right = _size(value), _size(other)
     if left is not None and right is not None:
         return left, right
+    from packaging.version import InvalidVersion, Version  # here and below: few logs need it
+
     try:
         return Version(str(value)), Version(str(other))
     except InvalidVersion:
@@ -260,6 +259,9 @@ def applies(rule: Rule, facts: FactSet) -> bool:
         known = facts.value(_VERSIONED[name])
         if known is None:
             continue
+        from packaging.specifiers import InvalidSpecifier, SpecifierSet
+        from packaging.version import InvalidVersion, Version
+
         try:
             version = Version(str(known).split("+")[0])
             if not SpecifierSet(wanted).contains(version, prereleases=True):

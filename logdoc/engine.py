@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import logdoc
@@ -23,6 +22,7 @@ from logdoc.scanner.ranges import Crew, alone
 from logdoc.sources import Source, source_from_bytes
 from logdoc.types.finding import Fact, Hypothesis, Match
 from logdoc.types.report import EnvironmentProblem, InputInfo, Report, Tool
+from logdoc.types.value import dataclass
 
 if TYPE_CHECKING:
     from logdoc.probes.base import FactSheet

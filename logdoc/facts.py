@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
+from logdoc.kept.patterns import lazily
 from logdoc.rulebase.observations import observations
 from logdoc.types.finding import Fact, Match
 from logdoc.types.quantity import duration_in_seconds, number_and_unit, size_in_bytes
 from logdoc.types.rule import Derivation, FactType, FactValue, Rule
+from logdoc.types.value import dataclass, field
 
-_VERSION = re.compile(r"\d+(?:\.\d+)*")
+_VERSION = lazily(r"\d+(?:\.\d+)*")
 
 
 @dataclass(slots=True)

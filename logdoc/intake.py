@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from logdoc.cascade import Survey
+from logdoc.kept.patterns import lazily
 from logdoc.matcher import Matcher
 from logdoc.matcher.triggers import triggers_of
 from logdoc.reader import ReadState, read, read_windows
@@ -23,6 +23,7 @@ from logdoc.types.errors import InputError
 from logdoc.types.finding import Match
 from logdoc.types.record import Identity, Record
 from logdoc.types.report import FlightRecorder, SourceInfo
+from logdoc.types.value import dataclass, field
 
 if TYPE_CHECKING:
     from logdoc.flight_recorder import Dump
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 # Flight-recorder dumps and settings are in few logs: what reads them is imported where it is used, for a small log must
 # feel instant.
 
-_RANK_PREFIX = re.compile(rb"^\[rank(\d{1,6})\]:", re.MULTILINE)
-_VARIABLE = re.compile(r"_[A-Z]|RANK")  # in every variable's name; few healthy lines hold it
+_RANK_PREFIX = lazily(rb"^\[rank(\d{1,6})\]:", re.MULTILINE)
+_VARIABLE = lazily(r"_[A-Z]|RANK")  # in every variable's name; few healthy lines hold it
 FIRST_BYTES = 32 << 10  # of a log, in which other ranks would have spoken
 LARGEST_DUMP = 256 << 20
 MOST_MATCHES = 100_000  # kept of one kind; a storm beyond is counted by the matcher

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
+import os
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from logdoc.cascade import comes_before, earliest
+from logdoc.kept import kept_document
 from logdoc.types.finding import Hypothesis
 from logdoc.types.report import ScoreTerm, Status
 from logdoc.types.rule import Strength
@@ -21,7 +21,14 @@ _ORDER: tuple[Strength, ...] = ("weak", "strong", "conclusive")
 @cache
 def weights() -> Any:
     """The fitted parameters, logdoc/data/weights.json."""
-    return json.loads((resources.files("logdoc") / "data" / "weights.json").read_text(encoding="utf-8"))
+    return kept_document(os.path.join(os.path.dirname(__file__), "data", "weights.json"), parse_weights)
+
+
+def parse_weights(text: str) -> Any:
+    """The file's content, as `kept_document` keeps it."""
+    import json
+
+    return json.loads(text)
 
 
 def rank(found: Sequence[Hypothesis]) -> list[Hypothesis]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import pkgutil
@@ -37,6 +38,8 @@ HEAVY = {
 }
 HEAVY |= {"asyncio", "multiprocessing", "concurrent.futures", "email", "ssl", "logdoc.probes", "logdoc.runner"}
 HEAVY |= {"logdoc.tui", "logdoc.flight_recorder"}
+HEAVY |= {"regex._main", "dataclasses", "inspect", "packaging", "statistics", "rapidfuzz", "importlib.resources"}
+HEAVY |= {"tempfile", "shutil"}
 FAILED = "[rank0]: Traceback (most recent call last):\n[rank0]: torch.OutOfMemoryError: CUDA out of memory.\n"
 
 
@@ -192,3 +195,20 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "_new", {})
     patterns._earlier.cache_clear()
     guarded.cache_clear()
+
+
+def test_no_hot_room_uses_the_slow_dataclass() -> None:
+    """The standard library's is for rooms that a small log does not enter."""
+    root = Path(logdoc.__file__).parent
+    slow = {"tui", "probes", "runner", "flight_recorder"}
+    for path in root.rglob("*.py"):
+        room = path.relative_to(root).parts[0]
+        if room in slow or path.name in ("mcp_server.py", "value.py") or path.name in ("templates.py", "coverage.py"):
+            continue
+        names = {
+            alias.name
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
+            for alias in node.names
+        }
+        assert "dataclass" not in names, path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
 
 from logdoc.reader.clock import is_uptime, is_yearless, with_year, year_of
 from logdoc.types.finding import Match
@@ -110,3 +109,9 @@ def _is_zone(seconds: float) -> bool:
     return (
         abs(seconds) > ZONE_SECONDS / 2 and abs(seconds - round(seconds / ZONE_SECONDS) * ZONE_SECONDS) <= ZONE_SPREAD
     )
+
+
+def median(values: Sequence[float]) -> float:
+    """Of at least one; `statistics`, whose it is, takes long to import."""
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from logdoc.types.finding import Match
 from logdoc.types.record import Identity, Record
+from logdoc.types.value import dataclass, replace
 
 DIALECT = "verdict"
 DEFAULT_GROUP = "default_pg"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from logdoc.types.finding import Match
 from logdoc.types.record import Record
+from logdoc.types.value import dataclass, field
 
 GOING_ON = frozenset({"first-step", "serving"})  # milestones (observations.yaml) of work being done
 FINISHED = "finished"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from logdoc.cascade.progress import Progress
+from logdoc.kept.patterns import lazily
 from logdoc.rulebase.observations import observations
 from logdoc.types.finding import Match
 from logdoc.types.record import Identity, Record
+from logdoc.types.value import dataclass, field
 
 GROUP_RANK = ("[Rank ", "[PG ")  # such a rank may count within a group: weaker than what the launcher says
 
@@ -157,7 +157,7 @@ class Survey:
         return track
 
 
-_PID = re.compile(r"\bpid(?:=| )'?(\d{1,8})\b")
+_PID = lazily(r"\bpid(?:=| )'?(\d{1,8})\b")
 
 
 def _pid_in_kernel_line(record: Record) -> str | None:

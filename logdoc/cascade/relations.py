@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
 from logdoc.cascade.order import comes_before
 from logdoc.conditions import same_printer
+from logdoc.kept.patterns import lazily
 from logdoc.reader.childfailed import DIALECT
 from logdoc.types.finding import Hypothesis, Match
-from logdoc.types.rule import Where
+from logdoc.types.rule import Where, fits
 
-_EXIT = re.compile(r"exitcode: [1-9]")  # of an exception; a signal's number is negative
+_EXIT = lazily(r"exitcode: [1-9]")  # of an exception; a signal's number is negative
 MINOR = ("warning", "info")  # such a cause may be true and still break nothing
 
 
@@ -83,10 +82,10 @@ def _explains(cause: Hypothesis, symptom: Hypothesis) -> bool:
 
     A cause may be written down after its consequences, so order decides only between symptoms that name each other.
     """
-    fitting = [one for one in symptom.rule.explanations if fnmatchcase(cause.rule.id, one.rule)]
+    fitting = [one for one in symptom.rule.explanations if fits(cause.rule.id, one.rule)]
     if not any(_seen_there(cause, symptom, one.where) for one in fitting) or _only_repeats(cause, symptom):
         return False
-    mutual = any(fnmatchcase(symptom.rule.id, one.rule) for one in cause.rule.explanations)
+    mutual = any(fits(symptom.rule.id, one.rule) for one in cause.rule.explanations)
     if cause.rule.kind == "symptom" and mutual and not any(one.where != "anywhere" for one in fitting):
         return symptom.first.record.seq > cause.first.record.seq
     return True
@@ -108,7 +107,7 @@ def _seen_there(cause: Hypothesis, symptom: Hypothesis, where: Where) -> bool:
 
 
 def _named(rule_id: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(rule_id, pattern) for pattern in patterns)
+    return any(fits(rule_id, pattern) for pattern in patterns)
 
 
 def earliest(found: Sequence[Hypothesis]) -> Hypothesis | None:

@@ -7,12 +7,12 @@ A log that ends somewhere may as well have been cut there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from logdoc.cascade.collectives import DIALECT
 from logdoc.cascade.ranks import RankTrack
 from logdoc.rulebase.observations import observations
 from logdoc.types.record import Identity, Record
+from logdoc.types.value import replace
 
 PASSED = ("nccl-init-complete", "rendezvous-done")  # once some ranks are here, the others are expected to follow
 MOST_BEHIND = 0.5  # of the ranks; if more are behind, the log of the first ones is merely longer

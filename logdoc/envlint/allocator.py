@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
-from packaging.version import Version
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
-
 from logdoc.catalog import AllocatorKey, allocator_keys, release
 from logdoc.envlint.finding import Finding, command, quoted, wording
 from logdoc.envlint.grammar import in_range
+from logdoc.kept.patterns import lazily
 
-_OPTION = re.compile(r"\s*([^,:\[\]]*)(?::\s*(\[[^\]]*\]|[^,\[\]]*))?\s*(?:,|$)")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+_OPTION = lazily(r"\s*([^,:\[\]]*)(?::\s*(\[[^\]]*\]|[^,\[\]]*))?\s*(?:,|$)")
 _NEAR = 0.75
 
 
@@ -33,6 +34,8 @@ def _options(value: str) -> list[tuple[str, str | None]]:
 
 
 def _judge(name: str, key: str, setting: str | None, installed: Version | None) -> Finding | None:
+    from packaging.version import Version
+
     if "=" in key:
         fixed = f"{name}={key.replace('=', ':', 1)}"
         return Finding(name, "breaks", wording("allocator-equals", key=quoted(key)), command(fixed))
@@ -52,6 +55,9 @@ def _judge(name: str, key: str, setting: str | None, installed: Version | None) 
 
 
 def _unknown(name: str, key: str, setting: str | None) -> Finding:
+    from rapidfuzz import process  # here: few names are misspelt
+    from rapidfuzz.distance import OSA
+
     best = process.extractOne(key, list(allocator_keys()), scorer=OSA.normalized_similarity, score_cutoff=_NEAR)
     if best is None:
         return Finding(name, "breaks", wording("allocator-key", key=quoted(key)), command(f"unset {name}"))
@@ -76,5 +82,7 @@ def _minor(version: Version) -> tuple[int, int]:
 
 def _before(installed: Version, since: str) -> bool:
     """`since` was read off inspected wheels and may be one minor release late, so allow for one."""
+    from packaging.version import Version
+
     first = Version(since)
     return (installed.major, installed.minor + 1) < (first.major, first.minor)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from logdoc.catalog import env_wording
 from logdoc.catalog.environment import Severity
+from logdoc.kept.patterns import lazily
 from logdoc.types.rule import Text
+from logdoc.types.value import dataclass
 
 _LONGEST_QUOTE = 120  # a value is log text: of a huge one only the beginning is shown
-_INTEGER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|\d+))(.*)", re.DOTALL)
-_LEFT_TO_A_SHELL = re.compile(r"[$`<>{}]")
+_INTEGER = lazily(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|\d+))(.*)", re.DOTALL)
+_LEFT_TO_A_SHELL = lazily(r"[$`<>{}]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from logdoc.catalog import EnvVariable, env_wording
 from logdoc.envlint.finding import Finding, command, filled, leading_integer, quoted, wording
+from logdoc.kept.patterns import lazily
 
 _YES = {"1", "true", "yes", "y", "t"}
 _NO = {"0", "false", "no", "n", "f"}
 _MEANT_ON = _YES | {"on", "enable", "enabled"}
 _MEANT_OFF = _NO | {"off", "disable", "disabled", "none"}
-_RANGE = re.compile(r"(?P<low>-?\d+(?:\.\d+)?)(?P<rest>\.\.(?P<high>-?\d+(?:\.\d+)?)?)?")
+_RANGE = lazily(r"(?P<low>-?\d+(?:\.\d+)?)(?P<rest>\.\.(?P<high>-?\d+(?:\.\d+)?)?)?")
 _AUTOMATIC = {-1, -2}  # NCCL's own marks for "decide yourself", harmless everywhere
 
 

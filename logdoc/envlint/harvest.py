@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from logdoc.catalog import env_family, env_variable, shell_commands
+from logdoc.kept.patterns import lazily
 
 
 class Setting(NamedTuple):
@@ -25,25 +26,25 @@ class Setting(NamedTuple):
 
 _NAME = r"[A-Z][A-Z0-9_]*[A-Z0-9]"
 # Most lines name no variable: this decides at C speed which ones are looked at (every name but RANK has an underscore).
-_HINT = re.compile(r"_[A-Z]")
-_NAMES = re.compile(_NAME)
-_PREFIX = re.compile(r"(?:\[\w+\]:\s*|\[\d+,\d+\]<std\w+>:\s*|\d+:\s+)?")  # [rank0]: · mpirun --tag-output · srun -l
-_PROMPT = re.compile(r"\s*(?:\++\s+|(?:\([\w.-]{1,64}\)\s{0,4})?[\w.-]{1,64}@[^$#\s]{1,128}\s{0,4}[$#]\s+|\$\s+)?")
-_ECHO = re.compile(rf"(?:^|NCCL INFO )\s*({_NAME}) set by environment to (.*)$")
-_CHOICE = re.compile(rf"(?:^|NCCL INFO )\s*({_NAME}) set to (\S+)$")  # NCCL_IB_HCA's own form
-_DOCKER_ENV = re.compile(rf"\s*ENV\s+(?:({_NAME})\s+([^=\s].*)|({_NAME}=.*))$")
-_PYTHON = re.compile(
+_HINT = lazily(r"_[A-Z]")
+_NAMES = lazily(_NAME)
+_PREFIX = lazily(r"(?:\[\w+\]:\s*|\[\d+,\d+\]<std\w+>:\s*|\d+:\s+)?")  # [rank0]: · mpirun --tag-output · srun -l
+_PROMPT = lazily(r"\s*(?:\++\s+|(?:\([\w.-]{1,64}\)\s{0,4})?[\w.-]{1,64}@[^$#\s]{1,128}\s{0,4}[$#]\s+|\$\s+)?")
+_ECHO = lazily(rf"(?:^|NCCL INFO )\s*({_NAME}) set by environment to (.*)$")
+_CHOICE = lazily(rf"(?:^|NCCL INFO )\s*({_NAME}) set to (\S+)$")  # NCCL_IB_HCA's own form
+_DOCKER_ENV = lazily(rf"\s*ENV\s+(?:({_NAME})\s+([^=\s].*)|({_NAME}=.*))$")
+_PYTHON = lazily(
     rf"""\s*(?:os\.)?\w{{0,40}}env\w{{0,40}}"""
     rf"""(?:\[\s*["']({_NAME})["']\s*\]\s*=(?!=)\s*|\.setdefault\(\s*["']({_NAME})["']\s*,\s*)(.*)$"""
 )
-_PYTHON_TEXT = re.compile(r"""["']([^"'{}]*)["']\s*\)?\s*(?:#.*)?$""")
-_YAML_NAME = re.compile(rf"""\s*(?:-\s*)?name:\s*["']?({_NAME})["']?$""")
-_YAML_VALUE = re.compile(r"\s*(?:-\s*)?value:\s*(.*)$")
-_YAML_FLOW = re.compile(rf"""\s*-\s*\{{\s*name:\s*["']?({_NAME})["']?\s*,\s*value:\s*([^}}]*)\}}$""")
-_YAML_ENTRY = re.compile(rf"""\s*["']?({_NAME})["']?\s*:\s+(\S.*)$""")
-_YAML_ITEM = re.compile(rf"""\s*-\s*["']?({_NAME})=(.*)$""")
-_BATCH_LINE = re.compile(r"\s*#(?:SBATCH|PBS|\$|BSUB|COBALT)\s+(.*)$")
-_ASSIGNMENT = re.compile(rf"({_NAME})=(.*)", re.DOTALL)
+_PYTHON_TEXT = lazily(r"""["']([^"'{}]*)["']\s*\)?\s*(?:#.*)?$""")
+_YAML_NAME = lazily(rf"""\s*(?:-\s*)?name:\s*["']?({_NAME})["']?$""")
+_YAML_VALUE = lazily(r"\s*(?:-\s*)?value:\s*(.*)$")
+_YAML_FLOW = lazily(rf"""\s*-\s*\{{\s*name:\s*["']?({_NAME})["']?\s*,\s*value:\s*([^}}]*)\}}$""")
+_YAML_ENTRY = lazily(rf"""\s*["']?({_NAME})["']?\s*:\s+(\S.*)$""")
+_YAML_ITEM = lazily(rf"""\s*-\s*["']?({_NAME})=(.*)$""")
+_BATCH_LINE = lazily(r"\s*#(?:SBATCH|PBS|\$|BSUB|COBALT)\s+(.*)$")
+_ASSIGNMENT = lazily(rf"({_NAME})=(.*)", re.DOTALL)
 _SEPARATORS = {";", "&&", "||", "|", "&", "then", "do", "else", "{", "(", ";;"}
 _PASS_ON = {"-e", "--env", "-x", "-genv", "--genv"}
 _PASS_LIST = {"--export", "--export-env", "-env", "-envlist", "-v"}

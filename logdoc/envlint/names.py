@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from packaging.version import Version
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
-
 from logdoc.catalog import EnvVariable, env_family, env_variable, env_variables, release
 from logdoc.envlint.finding import Finding, command, wording
 from logdoc.types.rule import Text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 _OWNER_NAMES = {"nccl": "NCCL", "torch": "PyTorch"}
 _FEW_LETTERS, _MORE_LETTERS = 1, 2  # edits that still are a slip, in a short and in a long name
@@ -58,6 +58,9 @@ def _readable() -> tuple[str, ...]:
 
 def _nearest(name: str, closed: bool) -> str | None:
     edits = _MORE_LETTERS if len(name) >= _LONG_NAME else _FEW_LETTERS
+    from rapidfuzz import process  # here: few names are misspelt
+    from rapidfuzz.distance import OSA
+
     slip = process.extractOne(name, _readable(), scorer=OSA.distance, score_cutoff=edits)
     if slip is not None:
         return slip[0]
@@ -87,6 +90,8 @@ def _removed(entry: EnvVariable, installed: Version | None) -> Finding | None:
 
 
 def _gone(entry: EnvVariable, installed: Version | None, problem: Text, fix: str) -> Finding | None:
+    from packaging.version import Version
+
     if installed is None:
         return Finding(entry.name, "note", problem, command(fix))
     if _released(installed, entry.until) <= Version(entry.until):
@@ -108,6 +113,8 @@ def _slots(entry: EnvVariable) -> dict[str, str | Text]:
 
 def _older(installed: Version, since: str, owner: str) -> bool:
     """PyTorch's `since` was read off inspected wheels and may be one minor release late, so allow for one."""
+    from packaging.version import Version
+
     first = Version(since)
     if owner == "torch":
         return (installed.major, installed.minor + 1) < (first.major, first.minor)
@@ -116,4 +123,6 @@ def _older(installed: Version, since: str, owner: str) -> bool:
 
 def _released(installed: Version, until: str) -> Version:
     """`until` 2.3 means all of 2.3.x: compare no finer than it is written."""
+    from packaging.version import Version
+
     return Version(".".join(map(str, installed.release[: until.count(".") + 1])))

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from functools import cached_property
 from typing import Any
 
-import regex
-
+from logdoc.kept.patterns import guarded, lazily
 from logdoc.rulebase.index import Entry, LiteralIndex
 from logdoc.rulebase.observations import MILESTONES
 from logdoc.scanner import LiteralScanner, best_scanner
+from logdoc.scanner.plain import PlainScanner
 from logdoc.types.finding import Match
 from logdoc.types.record import Record
+from logdoc.types.value import dataclass, field
 
 WINDOW = 8192  # characters around a literal in which a line's regex is tried
 RECORD_WINDOW = 32768  # characters of a joined record that are looked at
 SECONDS_PER_TRY = 0.25
+FEW_BYTES = 64 << 10  # of a log: up to here an automaton of all literals takes longer to load than to do without
 MOST_PER_PRINTER = 100  # matches of one signature kept for one printer; further ones are counted, but for milestones
 
 
@@ -30,19 +30,29 @@ class Prefilter:
         self, index: LiteralIndex, scanner: Callable[[Sequence[bytes]], LiteralScanner] = best_scanner
     ) -> None:
         self._index = index
-        self._exact = scanner(index.exact) if index.exact else None
-        self._caseless = scanner(index.caseless) if index.caseless else None
+        self._scanner = scanner
+        self._left = FEW_BYTES if scanner is best_scanner else 0
 
     def hits(self, buffer: bytes) -> Iterable[tuple[Entry, int]]:
         """(signature, end offset of its literal) for every occurrence in `buffer`."""
-        if self._exact is not None:
-            for number, end in self._exact.ends(buffer):
-                for entry in self._index.exact_entries[number]:
-                    yield entry, end
-        if self._caseless is not None:
-            for number, end in self._caseless.ends(buffer.lower()):
-                for entry in self._index.caseless_entries[number]:
-                    yield entry, end
+        self._left -= len(buffer)
+        exact, caseless = self._small if self._left >= 0 else self._large
+        for number, end in exact.ends(buffer) if self._index.exact else ():
+            for entry in self._index.exact_entries[number]:
+                yield entry, end
+        for number, end in caseless.ends(buffer.lower()) if self._index.caseless else ():
+            for entry in self._index.caseless_entries[number]:
+                yield entry, end
+
+    @cached_property
+    def _small(self) -> tuple[LiteralScanner, LiteralScanner]:
+        return PlainScanner(self._index.exact), PlainScanner(self._index.caseless)
+
+    @cached_property
+    def _large(self) -> tuple[LiteralScanner, LiteralScanner]:
+        literals = (self._index.exact, self._index.caseless)
+        exact, caseless = (self._scanner(one) if one else PlainScanner(one) for one in literals)
+        return exact, caseless
 
 
 @dataclass(slots=True)
@@ -111,18 +121,13 @@ class Matcher:
     def _search(self, pattern: str, body: str, first: int, last: int, entry: Entry) -> Any:
         try:
             # a search takes microseconds: to let other threads in each time costs more than it does
-            return _compiled(pattern).search(body, first, last, timeout=SECONDS_PER_TRY, concurrent=False)
+            return guarded(pattern).search(body, first, last, timeout=SECONDS_PER_TRY, concurrent=False)
         except TimeoutError:
             self.timeouts.add(f"{entry.rule_id}/{entry.name}")
             return None
 
 
-@cache
-def _compiled(pattern: str) -> Any:
-    return regex.compile(pattern, regex.MULTILINE)
-
-
-_ECHO = re.compile(r"\s*(?:raise |assert |warnings\.warn\(|logg(?:er|ing)\.\w+\(|print\()")
+_ECHO = lazily(r"\s*(?:raise |assert |warnings\.warn\(|logg(?:er|ing)\.\w+\(|print\()")
 
 
 def _is_echo(body: str, at: int) -> bool:

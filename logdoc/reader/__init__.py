@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from logdoc.dialects.torchrun import default_group_rank
 from logdoc.reader.childfailed import failures, is_report
@@ -13,6 +12,7 @@ from logdoc.reader.lines import utf8_lines
 from logdoc.reader.peel import Line, Peeler
 from logdoc.scanner.text import as_utf8
 from logdoc.types.record import Identity, Record
+from logdoc.types.value import dataclass, field
 
 __all__ = ["BATCH", "ReadState", "read", "read_windows"]
 

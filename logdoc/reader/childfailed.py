@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import replace
 
+from logdoc.kept.patterns import lazily
 from logdoc.reader.clock import seconds
 from logdoc.reader.peel import Line
 from logdoc.types.record import Identity, Record
+from logdoc.types.value import replace
 
 ROOT_CAUSE = "root-cause"  # component of the failure torchrun observed first
 OTHER_FAILURE = "other-failure"
 DIALECT = "torchrun-report"
 
-_BLOCK = re.compile(r"\s*\[(\d+)\]:\s*$")
-_FIELD = re.compile(r"\s*(time|host|rank|exitcode|error_file|traceback|msg)\s*: ?(.*)$")
-_RANK = re.compile(r"(\d+) \(local_rank: (\d+)\)")
-_PID = re.compile(r"\(pid: (\d+)\)")
-_EDGE = re.compile(r"\s*(?:-{5,}|={5,}|Root Cause)")
+_BLOCK = lazily(r"\s*\[(\d+)\]:\s*$")
+_FIELD = lazily(r"\s*(time|host|rank|exitcode|error_file|traceback|msg)\s*: ?(.*)$")
+_RANK = lazily(r"(\d+) \(local_rank: (\d+)\)")
+_PID = lazily(r"\(pid: (\d+)\)")
+_EDGE = lazily(r"\s*(?:-{5,}|={5,}|Root Cause)")
 
 
 def is_report(body: str) -> bool:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+from logdoc.kept.patterns import lazily
+
 YEARLESS = 1972  # a leap year, so that 29 February parses; far from any real log, so that it shows
 
-_ISO = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?\s*(Z|[+-]\d\d:?\d\d)?")
-_GLOG = re.compile(r"(\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)$")
-_SHORT = re.compile(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
-_SYSLOG = re.compile(r"(?:[A-Z][a-z]{2} )?([A-Z][a-z]{2}) +(\d+) (\d\d):(\d\d):(\d\d)(?: (\d{4}))?$")
+_ISO = lazily(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?\s*(Z|[+-]\d\d:?\d\d)?")
+_GLOG = lazily(r"(\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)$")
+_SHORT = lazily(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
+_SYSLOG = lazily(r"(?:[A-Z][a-z]{2} )?([A-Z][a-z]{2}) +(\d+) (\d\d):(\d\d):(\d\d)(?: (\d{4}))?$")
 _MONTHS = {
     "Jan": 1, "Feb": 2, "Mar": 3, "Apr": 4, "May": 5, "Jun": 6, "Jul": 7, "Aug": 8, "Sep": 9,
     "Oct": 10, "Nov": 11, "Dec": 12,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 
@@ -12,6 +11,8 @@ def as_text(data: bytes) -> bytes:
     Shapes: {"message": {"message": "KeyError: …", "extraInfo": {"py_callstack": "…", "timestamp": "…"}}} and
     {"message": "…", "timestamp": …} (torch 1.8 to 2.13, elastic/multiprocessing/errors).
     """
+    import json
+
     try:
         value: Any = json.loads(data)
     except (ValueError, RecursionError):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Literal
 
+from logdoc.kept.patterns import lazily
 from logdoc.reader.peel import Line
+from logdoc.types.value import dataclass, field
 
 MOST_LINES = 400  # of one record; what follows becomes the next one
 MOST_STACK_LINES = 4000  # of the stacks of one process: a native dump has hundreds of threads
@@ -17,21 +17,21 @@ MOST_MESSAGE_LINES = 40  # an exception's text below its first line
 
 Mode = Literal["plain", "frames", "message", "report", "stacks"]
 
-_TRACEBACK = re.compile(r"\s*(?:\+ (?:Exception Group )?)?Traceback \(most recent call last\):")
-_FRAME = re.compile(r'\s+File "[^"]+", line \d+')
-_CXX_FRAMES = re.compile(r"Exception raised from |frame #\d+: |C\+\+ CapturedTraceback:|#\d+ 0x| *\d+ 0x[0-9a-f]{8}")
-_EXCEPTION = re.compile(
+_TRACEBACK = lazily(r"\s*(?:\+ (?:Exception Group )?)?Traceback \(most recent call last\):")
+_FRAME = lazily(r'\s+File "[^"]+", line \d+')
+_CXX_FRAMES = lazily(r"Exception raised from |frame #\d+: |C\+\+ CapturedTraceback:|#\d+ 0x| *\d+ 0x[0-9a-f]{8}")
+_EXCEPTION = lazily(
     r"(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Failed|Failure|Timeout|Warning)?(?::|$)"
 )
-_NAMED_EXCEPTION = re.compile(
+_NAMED_EXCEPTION = lazily(
     r"(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Failed|Failure|Timeout)|KeyboardInterrupt|SystemExit)(?:\[[^\]]*\])?(?::|$)"
 )
-_CHAIN = re.compile(
+_CHAIN = lazily(
     r"(?:During handling of the above exception, another exception occurred:"
     r"|The above exception was the direct cause of the following exception:)"
 )
 # The first line of a process's stacks: py-spy, faulthandler, gdb, systemd-coredump, UCX, glog and absl, Open MPI.
-_STACKS = re.compile(
+_STACKS = lazily(
     r"(?P<process>Fatal Python error: |Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$"
     r"|\*\*\* (?:SIG[A-Z]+ received|Aborted at \d+ \(unix time\)|Process received signal \*\*\*)"
     r"|==== backtrace \(tid: *\d+\) ====)"
@@ -41,17 +41,17 @@ _STACKS = re.compile(
 )
 _STACKS_START = frozenset("TCSF*=#")
 # What else such a dump holds at the start of a line; its frames are indented or numbered.
-_STACKS_GO_ON = re.compile(
+_STACKS_GO_ON = lazily(
     r"\s{2}|\t|#\d+ |Python runtime state: |Extension modules: |PC: @ |\*\*\* (?:SIG|End of)| *\d+ {1,2}0x[0-9a-f]"
     r"|={20,}$|\]$|\[ ?\d+\] |Signal(?: code)?: |Failing at address: |Associated errno: |\[Inferior \d"
 )
 # A process's name, which many programs print, begins py-spy's dump only if this follows; a bracket its JSON form.
-_PYSPY_NAME, _PYSPY_VERSION = re.compile(r"Process \d+: \S"), "Python v"
-_PYSPY_JSON = re.compile(r' {4}"pid": \d+,$')
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_PYSPY_NAME, _PYSPY_VERSION = lazily(r"Process \d+: \S"), "Python v"
+_PYSPY_JSON = lazily(r' {4}"pid": \d+,$')
+_NUMBER = lazily(r"\d+(?:\.\d+)?")
 _REPORT = "ChildFailedError:"
-_WARNED = re.compile(r"(?:/|[A-Za-z]:\\)?[\w./\\ -]{1,300}\.py:\d+: \w*Warning: |\w*Warning: ")
-_RULER = re.compile(r"={10,}\s*$")
+_WARNED = lazily(r"(?:/|[A-Za-z]:\\)?[\w./\\ -]{1,300}\.py:\d+: \w*Warning: |\w*Warning: ")
+_RULER = lazily(r"={10,}\s*$")
 
 
 @dataclass(slots=True)
@@ -167,9 +167,7 @@ def _continues_stacks(draft: Draft, line: Line) -> bool:
 
 
 # What a logger says before the traceback of an exception that was caught.
-_CAUGHT = re.compile(
-    r"(?i)fail|error|exception|retr|again|unable|could not|cannot|skip|ignor|caught|fall(?:ing)? ?back"
-)
+_CAUGHT = lazily(r"(?i)fail|error|exception|retr|again|unable|could not|cannot|skip|ignor|caught|fall(?:ing)? ?back")
 _QUIET = frozenset({"DEBUG", "INFO", "WARNING"})
 
 

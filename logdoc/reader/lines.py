@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
+from logdoc.kept.patterns import lazily
 from logdoc.reader.pasted import unflattened, without_margin
 from logdoc.scanner.text import as_utf8
 
 LONGEST_PIECE = 1 << 14  # characters; a longer line is read in pieces that keep its number
 
-_ANSI = re.compile(
+_ANSI = lazily(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     rb"|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)"  # OSC: titles, hyperlinks
     rb"|[PX^_][^\x1b]{0,4096}\x1b\\"  # DCS, SOS, PM, APC
     rb"|[ -/]*[0-~])"  # two-byte escapes
 )
-_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
+_CONTROLS = lazily(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 # tqdm: `75%|███▌ | 3/4 [01:51<00:25, 25.36s/it]`; what follows the bracket was printed by somebody else
-_BAR_END = re.compile(
-    r"\d{1,12}/\d{1,12} \[[^\]\n]{0,80}(?:it|s|B|iB|steps?|ex|examples?|\?)(?:/[a-z]+)?[^\]\n]{0,60}\] ?"
-)
-_BAR = re.compile(r"\d{1,3}%\|")
+_BAR_END = lazily(r"\d{1,12}/\d{1,12} \[[^\]\n]{0,80}(?:it|s|B|iB|steps?|ex|examples?|\?)(?:/[a-z]+)?[^\]\n]{0,60}\] ?")
+_BAR = lazily(r"\d{1,3}%\|")
 
 
 def physical_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:

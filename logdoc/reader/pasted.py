@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from logdoc.kept.patterns import lazily
+
 LEAST_LINES = 4  # that say by their common margin that the log is indented
-_MARGIN = re.compile(rb" *")
-_FRAME = re.compile(rb'File "|\^|~')
+_MARGIN = lazily(rb" *")
+_FRAME = lazily(rb'File "|\^|~')
 _SOURCE_LINE = '", line '
 # a frame, or at the end the exception, behind a blank where a newline was
-_FLAT = re.compile(
+_FLAT = lazily(
     r' +(?=File "[^"\n]{1,400}", line \d+, in \S)'
     r"| +(?=(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?:: |$))"
 )
-_RANKS = re.compile(r" +(?=\[rank\d{1,6}\]: )")
+_RANKS = lazily(r" +(?=\[rank\d{1,6}\]: )")
 
 
 def without_margin(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from logdoc.dialects import ALL, Dialect
 from logdoc.dialects.base import level_name
 from logdoc.dialects.mpi import MPI
@@ -11,6 +9,7 @@ from logdoc.dialects.ray import RAY
 from logdoc.dialects.torchrun import TORCHRUN
 from logdoc.reader.sharpen import sharpened, start_of
 from logdoc.types.record import Identity
+from logdoc.types.value import dataclass, field
 
 MOST_LAYERS = 8
 WORTH_SHARPENING = 2000  # lines from which on it pays to look into the patterns

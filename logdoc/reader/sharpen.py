@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from logdoc.dialects import Dialect
+from logdoc.types.value import replace
 
 
 def start_of(text: str) -> str:

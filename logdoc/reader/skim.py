@@ -4,7 +4,6 @@ the scan finds worth it. What is left out is counted, never hidden."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 
 from logdoc.reader.unpacking import Stream, Unpacking, sewn
@@ -17,6 +16,7 @@ from logdoc.sources import Source
 from logdoc.sources.compression import MAGIC_BYTES, codec_of
 from logdoc.sources.origins import FileOrigin
 from logdoc.sources.remote import RemoteOrigin
+from logdoc.types.value import dataclass, field
 
 READ_IN_FULL = 8 << 20  # bytes of all sources together: a few seconds
 LARGE = 64 << 20  # from here on the whole must feel quick: less is read in full, and several processes scan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 from logdoc.scanner.hits import Counts
@@ -13,6 +12,7 @@ from logdoc.scanner.triggers import TriggerScanner
 from logdoc.scanner.windows import Edges, Piece, WindowScan
 from logdoc.sources import Source
 from logdoc.types.errors import InputError
+from logdoc.types.value import dataclass
 
 
 class Stream:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import platform
+import os
 import zlib
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -74,6 +73,14 @@ def _finds_all(scanner: LiteralScanner, literals: Sequence[bytes]) -> bool:
     return found >= set(range(len(literals)))
 
 
+def _machine() -> str:
+    if hasattr(os, "uname"):
+        return os.uname().machine
+    import platform
+
+    return platform.machine()
+
+
 def hyperscan_database(literals: Sequence[bytes], flags: Sequence[int], is_kept: bool = True) -> Any:
     """The compiled literals. Compiling thousands takes longer than a small log, so it is kept, for this CPU only.
 
@@ -85,7 +92,7 @@ def hyperscan_database(literals: Sequence[bytes], flags: Sequence[int], is_kept:
     text = b"\n".join(b"%d %s" % pair for pair in zip(flags, literals, strict=True))
     name = f"literals-{zlib.crc32(text):08x}"
     version: str = getattr(hyperscan, "__version__", "")
-    key = json.dumps([version, platform.machine(), len(literals), zlib.adler32(text)])
+    key = repr((version, _machine(), len(literals), zlib.adler32(text)))
     content = kept(name, key) if is_kept else None
     if content is not None:
         try:

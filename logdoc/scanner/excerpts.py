@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from logdoc.scanner.windows import BYTES_AFTER, BYTES_BEFORE, Piece, line_end, line_start, with_margins
+from logdoc.types.value import dataclass
 
 
 @dataclass(slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 from logdoc.scanner.text import bare
 from logdoc.scanner.triggers import BENIGN_STRIDE, TriggerScanner
+from logdoc.types.value import dataclass, field
 
 MOST_WINDOWS = 50  # of one trigger in one range; later ones tell the same
 MOST_HITS = 2000  # of one trigger in one range: from there on it is only known to occur

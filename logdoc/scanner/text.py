@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
+
+from logdoc.kept.patterns import lazily
 
 LONGEST_LINE = 1 << 20  # bytes; a longer line is cut here, so that memory does not grow with it
 
 # As in the reader, but never across a newline: the scan counts lines.
-_ANSI = re.compile(
+_ANSI = lazily(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)|[PX^_][^\x1b\n]{0,4096}\x1b\\|[ -/]*[0-~])"
 )
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 13)) + b"\x7f"

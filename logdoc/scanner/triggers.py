@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from logdoc.scanner.engines import AhoCorasickScanner, hyperscan_database
+from logdoc.types.value import dataclass
 
 BENIGN_STRIDE = 64 << 10  # a trigger that comes more often than once in this many bytes belongs to the healthy log
 LEAST_BENIGN = 16  # … but so many hits say nothing: a failure comes in bursts
@@ -29,6 +28,8 @@ class Trigger:
 
 def with_escapes(triggers: Iterable[Trigger]) -> list[Trigger]:
     """The triggers, and the forms that JSON lines give to quotes, backslashes and letters beyond ASCII."""
+    import json  # here: only large logs are scanned for triggers
+
     found: dict[tuple[bytes, bool], Trigger] = {}
     for trigger in triggers:
         text = trigger.literal.decode("utf-8", "replace")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from logdoc.scanner.hits import Counts, HitScan
 from logdoc.scanner.text import whole_lines
 from logdoc.scanner.triggers import TriggerScanner
+from logdoc.types.value import dataclass
 
 LINES_BEFORE, LINES_AFTER = 80, 40  # with 64 ranks in one log, a traceback's lines lie far apart
 BYTES_BEFORE, BYTES_AFTER = 24 << 10, 16 << 10  # a margin is no more than this, whatever its lines

@@ -7,7 +7,6 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
@@ -21,6 +20,7 @@ from logdoc.sources.spool import Spool, reason, special_chunks, stream_chunks
 from logdoc.sources.stream import Source
 from logdoc.sources.walk import WalkNotes, files_under, has_pattern, names_what_it_wants, paths_matching
 from logdoc.types.errors import InputError
+from logdoc.types.value import dataclass, replace
 
 STDIN_NAME = "<stdin>"
 _LOOKED_FOR = (

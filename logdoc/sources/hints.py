@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Literal
 
+from logdoc.kept.patterns import lazily
 from logdoc.sources.names import TEXT_SUFFIXES, without_compression_suffix
 from logdoc.types.record import Identity
+from logdoc.types.value import dataclass, replace
 
 Stream = Literal["stdout", "stderr"]
 
@@ -36,7 +37,7 @@ class PathHints:
 
 
 # A date, with the clock time that may follow it: `2024-11-30`, `20241130_153012`, `2024-11-30T15-30-12`, `2024-11`.
-_DATE = re.compile(
+_DATE = lazily(
     r"(?<!\d)(?:(?:19|20)\d\d([-_.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])"
     r"(?:[-_.T ]?(?:[01]\d|2[0-3])[-_.:h]?[0-5]\d(?:[-_.:m]?[0-5]\d)?)?"
     r"|(?:19|20)\d\d[-_.](?:0[1-9]|1[0-2]))(?!\d)"
@@ -46,16 +47,16 @@ _DATE_MARK = "@"
 # torchrun --log-dir: <run_id>_<random>/attempt_<restart>/<local_rank>/{stdout.log,stderr.log,error.json}, and
 # attempt_<restart>/filtered_stdout.log beside the folders since 2.10. The folder is the LOCAL rank: the global one
 # would need the node's rank, which no part of the path tells.
-_TORCHRUN_ATTEMPT = re.compile(r"attempt_(\d{1,6})")
-_TORCHRUN_FILES = re.compile(r"(?:filtered_)?(?:stdout|stderr)\.log|error\.json")
+_TORCHRUN_ATTEMPT = lazily(r"attempt_(\d{1,6})")
+_TORCHRUN_FILES = lazily(r"(?:filtered_)?(?:stdout|stderr)\.log|error\.json")
 
 # The word before the number decides what it counts. `tp_rank_1` or `node_rank_0` are not global ranks, and
 # `dataloader_worker_2` is no launcher's worker. The last number must end the name, but for a date, a stream or
 # `of 8`: `kill_rank1_late.log` tells what was tried, and `rank_0-7.log` holds eight of them.
-_COUNTED = re.compile(
+_COUNTED = lazily(
     r"(?<![a-z0-9])(?:(?P<of>[a-z]+)[-_.])?(?P<what>rank|local_?rank|worker|task)[-_.=]?(?P<number>\d+)(?![a-z0-9])"
 )
-_AFTER_COUNTED = re.compile(rf"(?:[-_.]?(?:{_DATE_MARK}|stdout|stderr|out|err|log|of[-_]?\d+))*")
+_AFTER_COUNTED = lazily(rf"(?:[-_.]?(?:{_DATE_MARK}|stdout|stderr|out|err|log|of[-_]?\d+))*")
 _OTHER_GROUPS = (
     "node machine host agent group role replica dp tp pp ep cp sp mp fsdp ddp zero data tensor pipeline expert context "
     "model sequence shard dataloader loader"
@@ -66,24 +67,24 @@ _MOST_DIGITS = {"rank": 6, "localrank": 3, "worker": 4, "task": 5}
 # Slurm %x-%j-%t, %x-%A_%a-%t, and %J (a job with its step). Only `-` before the task: `_` is Slurm's own mark of an
 # array index (slurm-%A_%a.out) and `.` of a step (slurm-%j.%s). A job id is taken to have 4 to 8 digits (MaxJobId
 # is 67043328) and no leading zero, so `epoch-100-3.log`, a Unix time or Ray's `-01000000-4242` stays unread.
-_SLURM_TASK = re.compile(r"(?:^|[-_.])(?P<job>[1-9]\d{3,7})(?:_\d+)?(?:\.\d+)?-(?P<task>\d{1,5})$")
-_YEAR_OR_SHORT_DATE = re.compile(r"(?:19|20)\d\d|[1-3]\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+_SLURM_TASK = lazily(r"(?:^|[-_.])(?P<job>[1-9]\d{3,7})(?:_\d+)?(?:\.\d+)?-(?P<task>\d{1,5})$")
+_YEAR_OR_SHORT_DATE = lazily(r"(?:19|20)\d\d|[1-3]\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 
 # NCCL_DEBUG_FILE=nccl.%h.%p[.log] (or NCCL's documented example name debugfile.%h.%p): NCCL cuts %h at its first
 # dot, so host and pid are exactly two fields. A number is no host, and `nccl.log.1` is a rotated file.
-_NCCL_FILE = re.compile(r"(?:nccl[\w-]*|debugfile)\.(?P<host>[a-z][\w-]*)\.(?P<pid>\d{1,7})", re.IGNORECASE)
+_NCCL_FILE = lazily(r"(?:nccl[\w-]*|debugfile)\.(?P<host>[a-z][\w-]*)\.(?P<pid>\d{1,7})", re.IGNORECASE)
 _NO_HOST = "log txt out err stdout stderr rank local worker task node pid debug trace info dump part"
 
-_STREAM = re.compile(r"(?<![a-z])(stdout|stderr)(?![a-z])")
-_ERROR_SUFFIX = re.compile(r"\.(?:err|e\d+)(?:[-.]\d+)?$")  # Slurm's %x.err; PBS and Grid Engine write job.e<id>
-_ROTATION = re.compile(rf"(\.(?:{'|'.join(suffix[1:] for suffix in TEXT_SUFFIXES)}))[-.]\d+$")
-_STREAM_TASK = re.compile(r"(?:stdout|stderr)\.(\d{1,5})")  # stderr.3: one file a task, as MPI launchers name them
+_STREAM = lazily(r"(?<![a-z])(stdout|stderr)(?![a-z])")
+_ERROR_SUFFIX = lazily(r"\.(?:err|e\d+)(?:[-.]\d+)?$")  # Slurm's %x.err; PBS and Grid Engine write job.e<id>
+_ROTATION = lazily(rf"(\.(?:{'|'.join(suffix[1:] for suffix in TEXT_SUFFIXES)}))[-.]\d+$")
+_STREAM_TASK = lazily(r"(?:stdout|stderr)\.(\d{1,5})")  # stderr.3: one file a task, as MPI launchers name them
 
 # /var/log/pods/<namespace>_<pod>_<uid>/<container>/<restart>.log
-_POD_FOLDER = re.compile(r"[^_]+_(?P<pod>[^_]+)_[0-9a-f-]{32,36}")
+_POD_FOLDER = lazily(r"[^_]+_(?P<pod>[^_]+)_[0-9a-f-]{32,36}")
 # /var/log/containers/<pod>_<namespace>_<container>-<container id>.log
-_POD_FILE = re.compile(r"(?P<pod>[^_]+)_[^_]+_.+-[0-9a-f]{64}")
-_KIND_FOLDER = re.compile(r"(?:(?:global|local)[-_.]?)?(?:rank|task|worker)[-_.=]?\d+")
+_POD_FILE = lazily(r"(?P<pod>[^_]+)_[^_]+_.+-[0-9a-f]{64}")
+_KIND_FOLDER = lazily(r"(?:(?:global|local)[-_.]?)?(?:rank|task|worker)[-_.=]?\d+")
 _PARENTS_READ = 2
 
 
@@ -126,11 +127,11 @@ def with_hosts(paths: Sequence[PurePath], hints: Sequence[PathHints]) -> list[Pa
     return completed
 
 
-_HOST_WORD = re.compile(
+_HOST_WORD = lazily(
     r"(?:[a-z0-9]+[-_.])*?(?:node|host|server|machine|compute|nid|cn|dgx|hgx|ip)[-_]?"
     r"(?:[a-z]?\d[\w-]*(?:\.[a-z][\w-]*)*|(?<=[-_])[a-z])"
 )
-_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+_ADDRESS = lazily(r"\d{1,3}(?:\.\d{1,3}){3}")
 
 
 def _host_shape(name: str) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from logdoc.kept.patterns import lazily
+
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 TEXT_SUFFIXES = (".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".jsonl", ".ndjson")
 ERROR_FILE = "error.json"
@@ -29,7 +31,7 @@ SKIPPED_FOLDERS = frozenset(("__pycache__", "node_modules", "site-packages"))
 
 # PyTorch writes a dump to <prefix><global rank>; the prefixes of its releases end in `trace_rank_`, NVIDIA's
 # resiliency extension takes `_dump_`; TORCH_FR_DUMP_TEMP_FILE may set any other.
-_DUMP_NAME = re.compile(r"(?:.*trace_rank_|.*_dump_)\d+(?:\.(?:pkl|pickle|json))?|torch_fr_.*", re.IGNORECASE)
+_DUMP_NAME = lazily(r"(?:.*trace_rank_|.*_dump_)\d+(?:\.(?:pkl|pickle|json))?|torch_fr_.*", re.IGNORECASE)
 
 
 def without_compression_suffix(name: str) -> str:

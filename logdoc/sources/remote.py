@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
+from logdoc.kept.patterns import lazily
 from logdoc.sources.limits import Limits
 from logdoc.sources.names import may_be_log, natural_key, shown
 from logdoc.types.errors import InputError
+from logdoc.types.value import dataclass
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_URL = lazily(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _WEB = ("http", "https")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, replace
 
+from logdoc.kept.patterns import lazily
 from logdoc.sources.limits import Limits
 from logdoc.sources.names import ERROR_FILE, is_dump_name, without_compression_suffix
 from logdoc.sources.origins import Origin
 from logdoc.sources.stream import Kind, Reading
+from logdoc.types.value import dataclass, replace
 
 HEAD_BYTES = 4 << 10
 
@@ -43,7 +44,7 @@ def kind_of(name: str, head: bytes) -> Kind:
 
 
 # What torch.distributed.elastic writes: {"message": {"message": .., "extraInfo": {..}}}, under any name the user chose.
-_ERROR_JSON = re.compile(rb'\s*\{\s*"message"\s*:\s*\{\s*"(?:message|extraInfo|errorCode)"')
+_ERROR_JSON = lazily(rb'\s*\{\s*"message"\s*:\s*\{\s*"(?:message|extraInfo|errorCode)"')
 
 
 def _is_dump(head: bytes, *, named_so: bool) -> bool:

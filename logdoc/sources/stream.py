@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -14,6 +13,7 @@ from logdoc.sources.limits import Limits, size_in_words
 from logdoc.sources.origins import Origin
 from logdoc.sources.spool import Spool, reason
 from logdoc.types.errors import InputError
+from logdoc.types.value import dataclass, field, replace
 
 Kind = Literal["log", "error-json", "flight-recorder"]
 

@@ -6,16 +6,17 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from logdoc.kept.patterns import lazily
 from logdoc.sources.limits import Limits
 from logdoc.sources.names import SKIPPED_FOLDERS, natural_key, shown
 from logdoc.sources.spool import reason
+from logdoc.types.value import dataclass, field
 
 # Views of the running kernel, in case somebody names `/`: what is in there are no files.
 _KERNEL_FOLDERS = frozenset(("/proc", "/sys", "/dev"))
-_MAGIC = re.compile(r"[*?\[]")
+_MAGIC = lazily(r"[*?\[]")
 
 
 @dataclass(slots=True)

@@ -6,16 +6,17 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
 from typing import Any
 
 from logdoc.kept import kept_document
+from logdoc.kept.patterns import lazily
 from logdoc.stacks.model import Frame, Place, ProcessStacks, Thread
+from logdoc.types.value import dataclass
 
 # The last: torch built from its source tree.
-_INSTALLED = re.compile(
+_INSTALLED = lazily(
     r"(?:^|/)(?:site|dist)-packages/|(?:^|/)lib(?:64)?/python3(?:\.\d+)?/|^<"
     r"|/torch/(?:_\w+|distributed|nn|autograd|utils|optim|cuda|multiprocessing|fx|amp)(?:/|\.)"
 )

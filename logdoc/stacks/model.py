@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from logdoc.types.record import Record
+from logdoc.types.value import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

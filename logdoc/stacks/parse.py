@@ -6,18 +6,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from logdoc.kept.patterns import lazily
 from logdoc.stacks.model import Frame, ProcessStacks, Thread
 from logdoc.types.record import Record
+from logdoc.types.value import dataclass, field, replace
 
 MOST_FRAMES = 500  # of one thread
 
-_PROCESS = re.compile(r"Process (?P<pid>\d{1,9}): ")  # then its command line or title
-_INFERIOR = re.compile(r"^\[Inferior \d+ \(process (\d{1,9})\) detached\]", re.MULTILINE)
-_REASON = re.compile(r"(?:Fatal Python error: (?P<fatal>[^\n]{1,80})|(?P<timeout>Timeout \([\d:.]+\))!)")
-_THREAD = re.compile(
+_PROCESS = lazily(r"Process (?P<pid>\d{1,9}): ")  # then its command line or title
+_INFERIOR = lazily(r"^\[Inferior \d+ \(process (\d{1,9})\) detached\]", re.MULTILINE)
+_REASON = lazily(r"(?:Fatal Python error: (?P<fatal>[^\n]{1,80})|(?P<timeout>Timeout \([\d:.]+\))!)")
+_THREAD = lazily(
     r'Thread (?:0x)?(?P<pyspy>[0-9A-Fa-f]+) \((?P<state>idle|active(?:\+gil)?)\)(?:: "(?P<named>.*)")?'
     r"|(?:(?P<current>Current thread)|Thread) (?P<fault>0x[0-9a-f]+) (?:\[(?P<comm>[^\]]*)\] )?"
     r"\(most recent call first\):|(?P<lone>Stack) \(most recent call first\):"
@@ -25,17 +26,17 @@ _THREAD = re.compile(
     r"|Stack trace of thread (?P<core>\d+):"
 )
 # py-spy: `    forward (model.py:12)`, native `    ncclGroupEnd (libnccl.so.2)`; deeper lines are arguments and locals
-_PYSPY_FRAME = re.compile(r" {4}(?! ).*\)$")
-_PYSPY_LINE = re.compile(r":(\d{1,9})$")
-_PYSPY_NUMBER = re.compile(r" {12}(?P<name>\w+): (?P<value>-?\d{1,7})$")
-_FAULT_FRAME = re.compile(r'  File "(?P<file>[^"]*)", line (?P<line>\d+|\?\?\?),? in (?P<function>.+)')
-_GDB_FRAME = re.compile(
+_PYSPY_FRAME = lazily(r" {4}(?! ).*\)$")
+_PYSPY_LINE = lazily(r":(\d{1,9})$")
+_PYSPY_NUMBER = lazily(r" {12}(?P<name>\w+): (?P<value>-?\d{1,7})$")
+_FAULT_FRAME = lazily(r'  File "(?P<file>[^"]*)", line (?P<line>\d+|\?\?\?),? in (?P<function>.+)')
+_GDB_FRAME = lazily(
     r"#\d+ +(?:0x[0-9a-f]+ (?:in )?)?"
     r"(?:Frame 0x[0-9a-f]+, for file (?P<file>[^,]+), line (?P<line>\d+), in )?(?P<rest>.*)"
 )
-_GDB_PLACE = re.compile(r" (?:at (?P<file>\S+):(?P<line>\d+)|from (?P<library>\S+))$")
-_CORE_PLACE = re.compile(r" \((?P<library>\S+) \+ 0x[0-9a-f]+\)$")
-_PYTHON_FILE = re.compile(r"\.pyx?$|^<")
+_GDB_PLACE = lazily(r" (?:at (?P<file>\S+):(?P<line>\d+)|from (?P<library>\S+))$")
+_CORE_PLACE = lazily(r" \((?P<library>\S+) \+ 0x[0-9a-f]+\)$")
+_PYTHON_FILE = lazily(r"\.pyx?$|^<")
 
 
 @dataclass(slots=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
+from logdoc.kept.patterns import lazily
 from logdoc.stacks.meaning import Kind, frames_within_role, is_crash, kind_of, local_rank_of, place_of, role_of
 from logdoc.stacks.model import Place, ProcessStacks, Thread
 from logdoc.types.record import Identity, Record
+from logdoc.types.value import dataclass, field
 
 _RANK_NAMES = ("global_rank", "rank")  # of locals that py-spy shows, in order of preference
 # `pyspy-node-b-18104.txt`: what is left without the words for the dump and the process's id is the host
-_TOOL_WORDS = re.compile(
+_TOOL_WORDS = lazily(
     r"(?i)(?:^|[-_.])(?:py-?spy|stacks?|dumps?|traces?|gdb|bt|pid|threads?|hang|native|locals|json)(?=[-_.]|$)"
 )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
 from logdoc.stacks.parse import stacks_of
 from logdoc.stacks.processes import processes_of
 from logdoc.stacks.verdict import Saying, sayings
 from logdoc.types.finding import Match
 from logdoc.types.record import Identity, Record
+from logdoc.types.value import replace
 
 DIALECT = "stacks"
 

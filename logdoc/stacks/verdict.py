@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from logdoc.stacks.processes import Process, worker_site
+from logdoc.types.value import dataclass
 
 MOST_NAMED = 16
 LEAST_ALIKE = 3  # that many processes at one line of code stand there rather than pass it

@@ -19,7 +19,7 @@ _WORD = re.compile(r"(?<![\\<A-Za-z])[A-Za-z]{4,}")
 def write_pack(folder: Path) -> int:
     """The pack's rules in `folder`; how many there are."""
     count = 0
-    for path in sorted(rule_roots()[0].rglob("*.yaml")):
+    for path in sorted(Path(rule_roots()[0]).rglob("*.yaml")):
         rule = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
         if not isinstance(rule, dict) or rule.get("schema") != "logdoc.rule/v1":
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -131,7 +132,7 @@ class Intake:
             self._refused += 1
             self.reading.warnings.append(str(error))
         else:
-            folder = str(source.path.parent) if source.path is not None else ""
+            folder = os.path.dirname(source.location) if source.location is not None else ""
             self._dumps.setdefault(folder, []).append(dump)
         told = SourceInfo(name=source.name, bytes=len(data), lines=0, truncated=source.truncated)
         self.reading.sources.append(told)

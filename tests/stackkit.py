@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import PurePath
 
 from logdoc.matcher import Matcher, Prefilter
 from logdoc.reader import ReadState, read
@@ -59,7 +58,7 @@ def records_of(files: Mapping[str, str]) -> list[Record]:
     return [
         record
         for name, text in files.items()
-        for batch in read(name, [text.encode()], state, path_hints(PurePath(name)).identity())
+        for batch in read(name, [text.encode()], state, path_hints(name).identity())
         for record in batch
     ]
 

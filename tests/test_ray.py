@@ -40,7 +40,12 @@ def cluster() -> Iterator[None]:
 @pytest.fixture
 def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits at which a log of this test is a large one."""
-    for name, size in {"READ_IN_FULL": 2000, "LARGE": 8000, "OPENING_OF_LARGE": 1000, "OPENING_OF_STREAM": 1000}.items():
+    for name, size in {
+        "READ_IN_FULL": 2000,
+        "LARGE": 8000,
+        "OPENING_OF_LARGE": 1000,
+        "OPENING_OF_STREAM": 1000,
+    }.items():
         monkeypatch.setattr(skim, name, size)
     monkeypatch.setattr(ranges, "RANGE_BYTES", 32 << 10)
 

@@ -18,7 +18,7 @@ import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -71,7 +71,7 @@ class TestFiles:
         write(here / "logs" / "crash.log", TEXT)
         source = only(discover(["logs/../logs/crash.log"]))
         assert (source.name, source.size, source.kind) == ("logs/../logs/crash.log", len(TEXT), "log")
-        assert source.path == Path("logs/../logs/crash.log")
+        assert source.location == "logs/../logs/crash.log"
         assert source.read_all() == TEXT
         assert source.read_all() == TEXT
         assert not source.truncated
@@ -478,7 +478,7 @@ class TestArchives:
 class TestStandardInput:
     def test_spooled_and_read_twice(self) -> None:
         source = only(discover(["-"], stdin=io.BytesIO(TEXT)))
-        assert (source.name, source.path, source.size, source.kind) == ("<stdin>", None, len(TEXT), "log")
+        assert (source.name, source.location, source.size, source.kind) == ("<stdin>", None, len(TEXT), "log")
         first, second = source.open_blocks(), source.open_blocks()
         assert b"".join(first) == b"".join(second) == TEXT
 
@@ -679,14 +679,14 @@ class TestHints:
         ],
     )
     def test_read(self, path: str, expected: PathHints) -> None:
-        assert path_hints(PurePosixPath(path)) == expected
+        assert path_hints(path) == expected
 
     @pytest.mark.parametrize(
         "path",
         NEVER_GUESSED.split(),
     )
     def test_never_guessed(self, path: str) -> None:
-        assert path_hints(PurePosixPath(path)) == PathHints()
+        assert path_hints(path) == PathHints()
 
     @pytest.mark.parametrize(
         ("paths", "hosts"),
@@ -708,8 +708,7 @@ class TestHints:
         ],
     )
     def test_hosts_need_company(self, paths: list[str], hosts: list[str | None]) -> None:
-        located = [PurePosixPath(path) for path in paths]
-        completed = with_hosts(located, [path_hints(path) for path in located])
+        completed = with_hosts(paths, [path_hints(path) for path in paths])
         assert [hints.host for hints in completed] == hosts
 
     def test_discovery_sees_the_whole_path_and_the_siblings(self, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -737,7 +736,7 @@ class TestUrls:
 
     def test_an_object_a_folder_and_a_pattern(self) -> None:
         one = only(discover(["memory://job/rank_10.log"]))
-        assert (one.name, one.path, one.hints.rank, one.read_all()) == ("memory://job/rank_10.log", None, 10, TEXT)
+        assert (one.name, one.location, one.hints.rank, one.read_all()) == ("memory://job/rank_10.log", None, 10, TEXT)
         found = discover(["memory://job"])
         assert [source.hints.rank for source in found.sources] == [2, 10]
         assert [source.read_all() for source in found.sources] == [TEXT, TEXT]
@@ -842,7 +841,7 @@ def test_round_trip_however_the_raw_blocks_fall(data: bytes, pack: Callable[[byt
 @given(st.text(max_size=200))
 @settings(max_examples=300, deadline=None)
 def test_any_path_has_hints(text: str) -> None:
-    assert isinstance(path_hints(PurePosixPath(text)), PathHints)
+    assert isinstance(path_hints(text), PathHints)
 
 
 @given(st.text(alphabet="*?[]/.a\0~-", max_size=12))

@@ -51,7 +51,7 @@ class Progress:
         record = match.record
         if OF_OTHERS.intersection(record.dialects) or self._restarted.get(record.source, -1) > record.seq:
             return False
-        if record.level in MILD and self._finished.get(record.source, record.seq) < record.seq:
+        if _is_mild(record) and self._finished.get(record.source, record.seq) < record.seq:
             return True
         own = self._steps.get((record.source, match.rank)) if match.rank is not None else None
         steps = self._steps.get((record.source, None)) if own is None else own
@@ -59,6 +59,11 @@ class Progress:
 
 
 def _needed(record: Record, are_own: bool) -> int:
-    if record.level in MILD and "nccl" not in record.dialects:
+    if _is_mild(record):
         return STEPS_AFTER_WARNING
     return OWN_STEPS if are_own else STEPS_OF_OTHERS
+
+
+def _is_mild(record: Record) -> bool:
+    """Whether its printer called it no error; NCCL has no higher level than WARN."""
+    return record.level in MILD and not (record.level == "WARNING" and "nccl" in record.dialects)

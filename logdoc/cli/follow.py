@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from pathlib import PurePath
 
 import click
 
@@ -39,7 +38,7 @@ def follow_log(
     if len(paths) != 1:
         raise click.UsageError("--follow takes one file, or - for a pipe")
     path = None if paths[0] == "-" else paths[0]
-    name, hints = (STDIN_NAME, PathHints()) if path is None else (path, path_hints(PurePath(os.path.abspath(path))))
+    name, hints = (STDIN_NAME, PathHints()) if path is None else (path, path_hints(os.path.abspath(path)))
 
     def said(key: str, what: str) -> None:
         if not quiet:

@@ -46,7 +46,8 @@ class Prefilter:
 
     @cached_property
     def _small(self) -> tuple[LiteralScanner, LiteralScanner]:
-        return PlainScanner(self._index.exact), PlainScanner(self._index.caseless)
+        index = self._index
+        return PlainScanner(index.exact, index.exact_starts), PlainScanner(index.caseless, index.caseless_starts)
 
     @cached_property
     def _large(self) -> tuple[LiteralScanner, LiteralScanner]:

@@ -6,7 +6,6 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from logdoc.kept import keep, keep_at, kept, kept_at
 from logdoc.rulebase.compiled import read_back, written
@@ -17,40 +16,42 @@ from logdoc.rulebase.rule_set import RuleSet
 BUILT = "_rules.built"  # beside the package's modules; made when the wheel is built
 
 
-def ready_rules(roots: Iterable[Path]) -> RuleSet:
+def ready_rules(roots: Iterable[str | os.PathLike[str]]) -> RuleSet:
     """What `load_rules` gives, with its literal index, at a fraction of the time where the files are known already.
 
     Known are files of the same path, size and time of change, read by the same logdoc. Raises RulesError as
     `load_rules` does: a faulty set is never kept.
     """
-    places = list(roots)
-    names = [str(root) for root in places]
-    shipped = kept_at(_built_path(), _built_key(places[0])) if len(places) == 1 else None
+    names = [os.fspath(root) for root in roots]
+    shipped = kept_at(_built_path(), _built_key(names[0])) if len(names) == 1 else None
     if shipped is not None:
         return read_back(shipped, names, observations().rules)
-    key = _key(places)
+    key = _key(names)
     name = f"rules-{zlib.crc32(os.pathsep.join(names).encode('utf-8', 'surrogateescape')):08x}"
     content = kept(name, key)
     if content is not None:
         return read_back(content, names, observations().rules)
-    rule_set = _loaded(places)
+    rule_set = _loaded(names)
     content = _content(rule_set, names)
     if content is not None:
         keep(name, key, content)
     return rule_set
 
 
-def build(root: Path, path: str | None = None) -> None:
+def build(root: str | os.PathLike[str], path: str | None = None) -> None:
     """Write the built set of `root` (the wheel's rules) where `ready_rules` looks for it, or to `path`."""
-    content = _content(_loaded([root]), [str(root)])
+    name = os.fspath(root)
+    content = _content(_loaded([name]), [name])
     if content is not None:
-        keep_at(path or _built_path(), _built_key(root), content)
+        keep_at(path or _built_path(), _built_key(name), content)
 
 
-def _loaded(roots: Sequence[Path]) -> RuleSet:
+def _loaded(roots: Sequence[str]) -> RuleSet:
+    from pathlib import Path
+
     from logdoc.rulebase.load import load_rules
 
-    rule_set = load_rules(roots)
+    rule_set = load_rules(map(Path, roots))
     index = build_index([*rule_set.active(), *observations().rules])
     return RuleSet(rule_set.rules, rule_set.digest, rule_set.overridden, index)
 
@@ -66,15 +67,15 @@ def _built_path() -> str:
     return os.path.join(os.path.dirname(__file__), BUILT)
 
 
-def _built_key(root: Path) -> str:
+def _built_key(root: str) -> str:
     """The built set counts as long as its files have their sizes: an installer gives them other times."""
-    sizes = [[name.removeprefix(str(root)), size] for name, size, _ in _files(str(root))]
+    sizes = [[name.removeprefix(root), size] for name, size, _ in _files(root)]
     return repr(sizes)
 
 
-def _key(roots: Sequence[Path]) -> str:
+def _key(roots: Sequence[str]) -> str:
     own = [status for folder in _own_folders() for status in _files(folder, (".py", ".yaml"))]
-    files = [list(_files(str(root))) for root in roots]
+    files = [list(_files(root)) for root in roots]
     return repr((sys.version_info[:3], own, files))
 
 

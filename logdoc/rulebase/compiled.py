@@ -124,6 +124,8 @@ def written(rule_set: RuleSet, roots: list[str]) -> bytes:
         "sizes": [len(body) for body in bodies],
         "entries": [(entry.rule_id, entry.name, entry.is_evidence) for entry in entries],
         "exact": index.exact,
+        "exact_starts": index.exact_starts,
+        "caseless_starts": index.caseless_starts,
         "exact_entries": [tuple([number[entry] for entry in row]) for row in index.exact_entries],
         "caseless": index.caseless,
         "caseless_entries": [tuple([number[entry] for entry in row]) for row in index.caseless_entries],
@@ -157,6 +159,8 @@ def read_back(content: bytes, roots: list[str], others: Iterable[Rule]) -> RuleS
         EntryRows(head["exact_entries"], entries),
         head["caseless"],
         EntryRows(head["caseless_entries"], entries),
+        head["exact_starts"],
+        head["caseless_starts"],
     )
     return RuleSet(rules, head["digest"], tuple(head["overridden"]), index)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from logdoc.scanner.plain import by_start
 from logdoc.types.errors import RuleProblem, RulesError
 from logdoc.types.rule import Rule, Signature
 from logdoc.types.value import dataclass
@@ -40,12 +41,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LiteralIndex:
-    """`exact[i]` and `caseless[i]` (lower case) are literals; `*_entries[i]` is what each makes worth trying."""
+    """`exact[i]` and `caseless[i]` (lower case) are literals; `*_entries[i]` is what each makes worth trying, and
+    `*_starts` their numbers by their first bytes, as PlainScanner wants them."""
 
     exact: tuple[bytes, ...]
     exact_entries: Sequence[tuple[Entry, ...]]
     caseless: tuple[bytes, ...]
     caseless_entries: Sequence[tuple[Entry, ...]]
+    exact_starts: Mapping[bytes, Sequence[int]]
+    caseless_starts: Mapping[bytes, Sequence[int]]
 
 
 def build_index(rules: Iterable[Rule]) -> LiteralIndex:
@@ -72,7 +76,12 @@ def build_index(rules: Iterable[Rule]) -> LiteralIndex:
         raise RulesError(problems)
     exact, caseless = tables[False], tables[True]
     return LiteralIndex(
-        tuple(exact), tuple(map(tuple, exact.values())), tuple(caseless), tuple(map(tuple, caseless.values()))
+        exact=tuple(exact),
+        exact_entries=tuple(map(tuple, exact.values())),
+        caseless=tuple(caseless),
+        caseless_entries=tuple(map(tuple, caseless.values())),
+        exact_starts=by_start(tuple(exact)),
+        caseless_starts=by_start(tuple(caseless)),
     )
 
 

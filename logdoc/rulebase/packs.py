@@ -6,7 +6,6 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable
-from pathlib import Path
 
 from logdoc.kept import keep_value, kept_value, user_folder
 from logdoc.types.errors import InputError
@@ -14,36 +13,37 @@ from logdoc.types.errors import InputError
 ENTRY_POINTS = "logdoc.rules"
 
 
-def builtin_root() -> Path:
+def builtin_root() -> str:
     """The rules of this checkout, else those the wheel carries.
 
     The checkout comes first: an editable install would leave a stale copy in site-packages (conventions, Packaging).
     """
-    checkout = Path(__file__).resolve().parents[2] / "rules"
-    if (checkout.parent / "pyproject.toml").is_file() and checkout.is_dir():
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    above = os.path.dirname(package)
+    checkout = os.path.join(above, "rules")
+    if os.path.isfile(os.path.join(above, "pyproject.toml")) and os.path.isdir(checkout):
         return checkout
-    return Path(__file__).resolve().parents[1] / "_rules"
+    return os.path.join(package, "_rules")
 
 
-def user_root() -> Path:
+def user_root() -> str:
     """Where a user keeps own rules, e.g. ~/.config/logdoc/rules on Linux."""
-    return Path(user_folder("config")) / "rules"
+    return os.path.join(user_folder("config"), "rules")
 
 
-def rule_roots(extra: Iterable[str] = ()) -> list[Path]:
+def rule_roots(extra: Iterable[str] = ()) -> list[str]:
     """Every root in order of precedence, the last wins. Raises InputError for a given path that is not there."""
     roots = [builtin_root(), *_installed_roots()]
-    if user_root().is_dir():
+    if os.path.isdir(user_root()):
         roots.append(user_root())
     for name in extra:
-        path = Path(name)
-        if not path.exists():
+        if not os.path.exists(name):
             raise InputError(f"--rules {name}: no such file or directory")
-        roots.append(path)
+        roots.append(name)
     return roots
 
 
-def _installed_roots() -> list[Path]:
+def _installed_roots() -> list[str]:
     """Packages that announce themselves under the entry point group `logdoc.rules`.
 
     Asking every installed package takes longer than a small log: the answer is kept until a folder of packages changes.
@@ -52,9 +52,9 @@ def _installed_roots() -> list[Path]:
     name = f"packs-{zlib.crc32(os.pathsep.join(sys.path).encode('utf-8', 'surrogateescape')):08x}"
     names = kept_value(name, key)
     if names is None:
-        names = [str(root) for root in _announced()] if any(map(_may_announce, sys.path)) else []
+        names = _announced() if any(map(_may_announce, sys.path)) else []
         keep_value(name, key, names)
-    return [Path(name) for name in names]
+    return list(names)
 
 
 def _changed(folder: str) -> int:
@@ -84,12 +84,12 @@ def _names_the_group(path: str) -> bool:
         return False
 
 
-def _announced() -> list[Path]:
+def _announced() -> list[str]:
     from importlib import metadata, resources
 
     roots = []
     for entry in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
-        root = Path(str(resources.files(entry.value)))
-        if root.is_dir():
+        root = str(resources.files(entry.value))
+        if os.path.isdir(root):
             roots.append(root)
     return roots

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 START = 3  # bytes by which literals are told apart: most of thousands begin as nothing in a small log does
+
+
+def by_start(literals: Sequence[bytes]) -> dict[bytes, list[int]]:
+    """The literals' numbers by their first bytes."""
+    found: dict[bytes, list[int]] = {}
+    for number, literal in enumerate(literals):
+        found.setdefault(literal[:START], []).append(number)
+    return found
 
 
 class PlainScanner:
@@ -12,12 +20,10 @@ class PlainScanner:
 
     name = "plain"
 
-    def __init__(self, literals: Sequence[bytes]) -> None:
+    def __init__(self, literals: Sequence[bytes], starts: Mapping[bytes, Sequence[int]] | None = None) -> None:
         self._literals = literals
-        self._by_start: dict[bytes, list[int]] = {}
-        for number, literal in enumerate(literals):
-            self._by_start.setdefault(literal[:START], []).append(number)
-        self._sizes = {len(start) for start in self._by_start}
+        self._by_start = by_start(literals) if starts is None else starts
+        self._sizes = set(map(len, self._by_start))
 
     def ends(self, buffer: bytes) -> list[tuple[int, int]]:
         starts = {buffer[at : at + size] for size in self._sizes for at in range(len(buffer) - size + 1)}

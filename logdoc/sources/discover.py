@@ -7,7 +7,6 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from logdoc.sources.hints import dump_rank, path_hints, with_hosts
@@ -62,8 +61,8 @@ def discover(arguments: Sequence[str], stdin: BinaryIO | None = None, limits: Li
 def source_from_bytes(name: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Source:
     """A source for bytes that are at hand already, such as a log pasted into a request; they may be compressed."""
     origin = BytesOrigin(data)
-    kind = kind_of(PurePath(name).name, head_of(origin, limits).plain)
-    return Source(shown(name), None, len(data), kind, path_hints(PurePath(name)), origin, limits)
+    kind = kind_of(os.path.basename(name), head_of(origin, limits).plain)
+    return Source(shown(name), None, len(data), kind, path_hints(name), origin, limits)
 
 
 class _Search:
@@ -100,8 +99,8 @@ class _Search:
         if not self._sources:
             more = f" (and {len(faults) - _NAMES_TOLD} more)" if len(faults) > _NAMES_TOLD else ""
             raise InputError("; ".join(faults[:_NAMES_TOLD]) + more if faults else "nothing to read within the limits")
-        located = [source for source in self._sources if source.path is not None]
-        paths = [PurePath(os.path.abspath(source.path)) for source in located if source.path is not None]
+        located = [source for source in self._sources if source.location is not None]
+        paths = [os.path.abspath(source.location) for source in located if source.location is not None]
         for source, hints in zip(located, with_hosts(paths, [source.hints for source in located]), strict=True):
             source.hints = hints
         if len(faults) > _FAULTS_TOLD:
@@ -157,7 +156,7 @@ class _Search:
             spool.fill(special_chunks(path, self._limits), self._limits.max_special_bytes)
             if not spool.size and (spool.note or stat.S_ISFIFO(status.st_mode)):
                 raise InputError(f"{shown(path)}: {spool.note or 'nobody writes into this named pipe'}")
-            self._add_spool(spool, shown(path), Path(path), None)
+            self._add_spool(spool, shown(path), path, None)
 
     def _add_stdin(self) -> None:
         stream = self._stdin if self._stdin is not None else getattr(sys.stdin, "buffer", None)
@@ -172,7 +171,7 @@ class _Search:
             raise InputError(f"{STDIN_NAME}: {spool.note}")
         self._add_spool(spool, STDIN_NAME, None, spool.size)
 
-    def _add_spool(self, spool: Spool, name: str, path: Path | None, size: int | None) -> None:
+    def _add_spool(self, spool: Spool, name: str, path: str | None, size: int | None) -> None:
         if spool.note:
             self._warnings.append(f"{name}: {spool.note}")
         self._add_source(name, path, size, spool, chosen=True)
@@ -233,9 +232,9 @@ class _Search:
         if size == 0 and is_dump_name(os.path.basename(path)):
             raise InputError(f"{name}: empty; a trainer stopped while writing its flight-recorder dump leaves this")
         origin = FileOrigin(os.path.join(os.getcwd(), path))  # whoever reads it later may have moved elsewhere
-        self._add_source(name, Path(path), size, origin, chosen=chosen)
+        self._add_source(name, path, size, origin, chosen=chosen)
 
-    def _add_source(self, name: str, path: Path | None, size: int | None, origin: Origin, *, chosen: bool) -> None:
+    def _add_source(self, name: str, path: str | None, size: int | None, origin: Origin, *, chosen: bool) -> None:
         """Looks at the first bytes, and takes the source unless they rule it out. `chosen`: the user named it."""
         if len(self._sources) >= self._limits.max_files:
             self._surplus += 1
@@ -243,7 +242,7 @@ class _Search:
         head = head_of(origin, self._limits)
         if head.fault:
             raise InputError(f"{name}: {head.fault}")
-        base = PurePath(path or name).name
+        base = os.path.basename(path or name)
         kind = kind_of(base, head.plain)
         advice = archive_advice(name, head.plain)
         if advice:
@@ -253,7 +252,7 @@ class _Search:
         elif kind == "log" and not chosen and looks_binary(head.plain):
             self._binaries.append(name)
         else:
-            hints = path_hints(PurePath(os.path.abspath(path)) if path else PurePath(name))
+            hints = path_hints(os.path.abspath(path) if path else name)
             if kind == "flight-recorder" and hints.rank is None:
                 hints = replace(hints, rank=dump_rank(base))
             self._sources.append(Source(name, path, size, kind, hints, origin, self._limits))

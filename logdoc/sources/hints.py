@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import PurePath
 from typing import Literal
 
 from logdoc.kept.patterns import lazily
@@ -88,13 +88,23 @@ _KIND_FOLDER = lazily(r"(?:(?:global|local)[-_.]?)?(?:rank|task|worker)[-_.=]?\d
 _PARENTS_READ = 2
 
 
-def path_hints(path: PurePath) -> PathHints:
+def path_hints(path: str) -> PathHints:
     """What `path` alone says; its file name first, then the two folders above it. Pure: the disk is not looked at."""
-    name = without_compression_suffix(path.name)
+    name = without_compression_suffix(os.path.basename(path))
     hints = _torchrun_tree(path, name) or _file_name(name)
-    for parent in list(path.parents)[:_PARENTS_READ]:
-        hints = _filled(hints, _folder(parent.name))
+    for parent in _parents(path)[:_PARENTS_READ]:
+        hints = _filled(hints, _folder(os.path.basename(parent)))
     return hints
+
+
+def _parents(path: str) -> list[str]:
+    """The folders above, the nearest first. (`pathlib`, which has this, takes long to import.)"""
+    found = []
+    above = os.path.dirname(path)
+    while above and above != path:
+        found.append(above)
+        path, above = above, os.path.dirname(above)
+    return found
 
 
 def dump_rank(name: str) -> int | None:
@@ -103,26 +113,27 @@ def dump_rank(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def hosts_of(paths: Iterable[PurePath]) -> dict[PurePath, str]:
+def hosts_of(paths: Iterable[str]) -> dict[str, str]:
     """The folders among the parents of `paths` that stand for a host, and the host's name.
 
     Decided: one folder called `node-b` may be anything, so it counts only where a sibling of the same pattern
     (`node-a`, `node-17`, `10.0.0.5`) holds logs too. `run-1`, `exp-a`, `gpu0`, `attempt_0` are never hosts.
     """
-    siblings: dict[tuple[PurePath, str], set[PurePath]] = {}
-    for folder in {folder for path in paths for folder in path.parents}:
-        shape = _host_shape(folder.name)
+    siblings: dict[tuple[str, str], set[str]] = {}
+    for folder in {folder for path in paths for folder in _parents(path)}:
+        shape = _host_shape(os.path.basename(folder))
         if shape:
-            siblings.setdefault((folder.parent, shape), set()).add(folder)
-    return {folder: folder.name for group in siblings.values() if len(group) > 1 for folder in group}
+            siblings.setdefault((os.path.dirname(folder), shape), set()).add(folder)
+    groups = (group for group in siblings.values() if len(group) > 1)
+    return {folder: os.path.basename(folder) for group in groups for folder in group}
 
 
-def with_hosts(paths: Sequence[PurePath], hints: Sequence[PathHints]) -> list[PathHints]:
+def with_hosts(paths: Sequence[str], hints: Sequence[PathHints]) -> list[PathHints]:
     """The hints of all paths of one job, with the host of the nearest host folder where a path named none."""
     hosts = hosts_of(paths)
     completed = []
     for path, hint in zip(paths, hints, strict=True):
-        host = next((hosts[folder] for folder in path.parents if folder in hosts), None)
+        host = next((hosts[folder] for folder in _parents(path) if folder in hosts), None)
         completed.append(replace(hint, host=host) if hint.host is None and host else hint)
     return completed
 
@@ -142,11 +153,11 @@ def _host_shape(name: str) -> str | None:
     return re.sub(r"\d+|(?<=[-_])[a-z]$", "#", lowered)
 
 
-def _torchrun_tree(path: PurePath, name: str) -> PathHints | None:
+def _torchrun_tree(path: str, name: str) -> PathHints | None:
     if not _TORCHRUN_FILES.fullmatch(name):
         return None
     stream = _stream(name)
-    folder, above = path.parent.name, path.parent.parent.name
+    folder, above = [*map(os.path.basename, _parents(path)), "", ""][:2]
     if attempt := _TORCHRUN_ATTEMPT.fullmatch(folder):
         return PathHints(attempt=int(attempt[1]), stream=stream)
     attempt = _TORCHRUN_ATTEMPT.fullmatch(above)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
 
 from logdoc.kept.patterns import lazily
 from logdoc.sources.limits import Limits
@@ -64,7 +63,7 @@ def remote_files(url: str, limits: Limits) -> tuple[list[RemoteFile], bool]:
     there are more than `limits.max_files`. InputError if there is nothing, or a package is missing."""
     name = shown_url(url)
     filesystem, root = _filesystem(url, name)
-    is_web = urlsplit(url).scheme in _WEB
+    is_web = _scheme(url) in _WEB
     try:
         paths = sorted(islice(_paths(filesystem, root, url), limits.max_files + 1), key=natural_key)
         wanted = paths[: limits.max_files]
@@ -78,8 +77,14 @@ def remote_files(url: str, limits: Limits) -> tuple[list[RemoteFile], bool]:
 
 def shown_url(url: str) -> str:
     """The URL without user, password, query and fragment: a presigned one is a key."""
+    from urllib.parse import urlsplit  # few inputs are URLs
+
     parts = urlsplit(url)
     return shown(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
+
+
+def _scheme(url: str) -> str:
+    return url.partition("://")[0].lower()
 
 
 def _filesystem(url: str, name: str) -> tuple[Any, str]:
@@ -98,7 +103,7 @@ def _filesystem(url: str, name: str) -> tuple[Any, str]:
 
 def _paths(filesystem: Any, root: str, url: str) -> Iterator[str]:
     """A web address is always one object: asking whether it is a folder would fetch it to look for links."""
-    if urlsplit(url).scheme in _WEB:
+    if _scheme(url) in _WEB:
         yield root
     elif "*" in root:
         yield from (str(path) for path in filesystem.glob(root) if filesystem.isfile(path))

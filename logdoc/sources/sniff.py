@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 
 from logdoc.kept.patterns import lazily
 from logdoc.sources.limits import Limits
@@ -87,6 +86,8 @@ def archive_advice(name: str, head: bytes) -> str | None:
     """For bytes that must be unpacked by another program first: what they are, and the command. None for others."""
     for offset, magic, what, command in _ARCHIVES:
         if head.startswith(magic, offset):
+            import shlex  # few inputs are archives
+
             folder = re.sub(r"[^\w.-]", "_", re.split(r"[/\\]", name)[-1].split(".")[0]).lstrip("-") or "unpacked"
             return f"is a {what}; unpack it first: " + command.format(
                 file=shlex.quote(f"./{name}" if name.startswith("-") else name), folder=f"{folder}-unpacked"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Literal
 
 from logdoc.sources.compression import MAGIC_BYTES, Unpacking, codec_of, unpacked
@@ -22,13 +21,13 @@ Kind = Literal["log", "error-json", "flight-recorder"]
 class Source:
     """A log (or another file of a job) that can be read any number of times.
 
-    `name` is what reports show: the path as the user typed it, printable; `<stdin>` for a pipe. `path` is None for
-    what has no file here. `size` counts the bytes as stored (before decompression), None if unknown.
+    `name` is what reports show: the path as the user typed it, printable; `<stdin>` for a pipe. `location` is the path
+    itself, None for what has no file here. `size` counts the bytes as stored (before decompression), None if unknown.
     `truncated` and `warnings` belong to the latest reading and are complete when that one has ended.
     """
 
     name: str
-    path: Path | None
+    location: str | None
     size: int | None
     kind: Kind
     hints: PathHints

@@ -6,7 +6,6 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import PurePath
 
 from logdoc.kept.patterns import lazily
 from logdoc.sources.limits import Limits
@@ -99,7 +98,7 @@ def _entries_under(root: str, notes: WalkNotes) -> Iterator[os.DirEntry[str]]:
         if not _is(entry.is_dir, entry.path, notes):
             continue
         if entry.is_symlink():
-            if not PurePath(os.path.realpath(entry.path)).is_relative_to(real_root):
+            if os.path.commonpath([real_root, os.path.realpath(entry.path)]) != real_root:
                 notes.outside_links[shown(entry.path)] = None
         elif entry.name not in SKIPPED_FOLDERS and os.path.abspath(entry.path) not in _KERNEL_FOLDERS:
             pending.append(iter(_listing(entry.path, notes)))

@@ -196,7 +196,7 @@ class LogFile:
 
 def _is_plain_file(source: Source) -> bool:
     """Can its bytes be shown as they lie on disk?"""
-    if source.path is None or source.kind == "error-json" or not isinstance(source.origin, FileOrigin):
+    if source.location is None or source.kind == "error-json" or not isinstance(source.origin, FileOrigin):
         return False
     head = next(source.origin.raw_blocks(MAGIC_BYTES), b"")
     return codec_of(head) is None and not head.startswith(_UTF16) and os.path.isfile(source.origin.path)

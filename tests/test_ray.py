@@ -58,7 +58,7 @@ def explained(engine: Engine, arguments: list[str], crew: Crew) -> str:
 
 def test_the_report_is_the_local_one(tmp_path: Path, cluster: None, tight: None) -> None:
     engine = engine_of(tmp_path / "rules", a__fire="match: {seen: {regex: '^Fire in the (?P<what>\\w+)'}}")
-    lines = [f"[rank{number % 8}]: step {number}\n".encode() for number in range(20_000)]
+    lines = [f"[rank{number % 8}]: beat {number}\n".encode() for number in range(20_000)]
     lines[7000] = b"[rank3]: Fire in the rack\n"
     folder = tmp_path / "logs"
     folder.mkdir()

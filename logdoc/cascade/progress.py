@@ -15,7 +15,7 @@ from logdoc.types.value import dataclass, field
 
 GOING_ON = frozenset({"first-step", "serving"})  # milestones (observations.yaml) of work being done
 FINISHED = "finished"
-OWN_STEPS = 5  # of the rank that printed it: it may still print one or two that it had done before it failed
+OWN_STEPS = 3  # of the rank that printed it: it may still print one or two that it had done before it failed
 STEPS_AFTER_WARNING = 3
 STEPS_OF_OTHERS = 20  # where the rank is unknown or silent: in synchronous training none gets far without the others
 MILD = ("WARNING", "INFO", "DEBUG", "TRACE")
@@ -29,7 +29,7 @@ class Progress:
 
     _steps: dict[tuple[str, int | None], deque[int]] = field(default_factory=dict)
     _finished: dict[str, int] = field(default_factory=dict)
-    _restarted: dict[str, int] = field(default_factory=dict)
+    _restarts: dict[str, list[int]] = field(default_factory=dict)
 
     def see(self, milestone: Match) -> None:
         """Note a milestone."""
@@ -41,21 +41,24 @@ class Progress:
                 self._steps.setdefault((source, rank), deque(maxlen=STEPS_OF_OTHERS)).append(seq)
 
     def restart(self, marks: Iterable[Match]) -> None:
-        """Note where new attempts begin: what was done from there on says nothing of the one before."""
+        """Note where attempts end: what was done from there on says nothing of the one before."""
         for mark in marks:
-            self._restarted[mark.record.source] = mark.record.seq
+            self._restarts.setdefault(mark.record.source, []).append(mark.record.seq)
 
     def survived(self, match: Match) -> bool:
         """Whether the job went on after this, or printed it, as no error, when it had finished. Only within a source
         do numbers tell the order, so only there it can be known."""
         record = match.record
-        if OF_OTHERS.intersection(record.dialects) or self._restarted.get(record.source, -1) > record.seq:
+        if OF_OTHERS.intersection(record.dialects):
             return False
         if _is_mild(record) and self._finished.get(record.source, record.seq) < record.seq:
             return True
         own = self._steps.get((record.source, match.rank)) if match.rank is not None else None
         steps = self._steps.get((record.source, None)) if own is None else own
-        return sum(seq > record.seq for seq in steps or ()) >= _needed(record, own is not None)
+        ends = (seq for seq in self._restarts.get(record.source, ()) if seq > record.seq)
+        end = min(ends, default=None)
+        later = [seq for seq in steps or () if seq > record.seq and (end is None or seq < end)]
+        return len(later) >= _needed(record, own is not None)
 
 
 def _needed(record: Record, are_own: bool) -> int:

@@ -39,7 +39,8 @@ class Options:
     `prober` is asked for the probes that the live hypotheses want, where no sheet was given; None looks at nothing.
     `crew` scans large inputs: this process alone, `processes(count)`, or a Ray cluster; the report does not depend on
     it. `baseline`: logs of a good
-    run, against which new kinds of lines stand out where no rule knows the failure.
+    run, against which new kinds of lines stand out where no rule knows the failure. `failed`: the job is known to have
+    ended badly.
     """
 
     language: str = "en"
@@ -48,19 +49,23 @@ class Options:
     crew: Crew = alone
     warnings: tuple[str, ...] = ()
     baseline: tuple[Source, ...] = ()
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
     """All that the logs of one job say, in no language yet and before any machine was asked: reports are made of it.
 
+    `abnormal`: the first line that looks wrong and that no rule knows.
     `lost`: of each signature that matched too often, how many matches were not looked at, by `rule/signature`;
     `too_slow`: the patterns that were given up. `seconds`: the wall time it took.
     """
 
     reading: Reading
     facts: FactSet
-    found: tuple[Hypothesis, ...]
+    failures: tuple[Hypothesis, ...]
+    harmless: tuple[Hypothesis, ...]
+    abnormal: Match | None
     lost: dict[str, int]
     too_slow: tuple[str, ...]
     seconds: float
@@ -83,8 +88,8 @@ class Engine:
         return self.report(self.study(sources, options), options)
 
     def study(self, sources: Iterable[Source], options: Options = Options()) -> Study:
-        """Read the sources to their end, once for as many reports as are wanted. Of the options, `crew` and
-        `baseline` count. Raises InputError if nothing could be read."""
+        """Read the sources to their end, once for as many reports as are wanted. Of the options, `crew`,
+        `baseline` and `failed` count. Raises InputError if nothing could be read."""
         started = time.monotonic()
         matcher = Matcher(self._prefilter)
         intake = Intake(matcher, self._index, options.crew)
@@ -92,10 +97,16 @@ class Engine:
         reading = intake.take(sources)
         facts = _facts(reading)
         _order(reading, matcher, facts)
+        found = self._hypotheses(reading, facts)
+        abnormal = _first_abnormal(reading, found)
+        failures = _failures(found, options.failed or abnormal is not None)
+        relate(failures)
         return Study(
             reading=reading,
             facts=facts,
-            found=tuple(self._hypotheses(reading, facts)),
+            failures=tuple(failures),
+            harmless=tuple(one for one in found if one not in failures),
+            abnormal=abnormal,
             lost={
                 f"{rule_id}/{name}": count
                 for (rule_id, name), count in sorted(matcher.dropped.items())
@@ -112,15 +123,13 @@ class Engine:
         """
         started = time.monotonic()
         reading, facts = study.reading, study.facts.copy()
-        harmless = [one for one in study.found if one.rule.kind == "noise" or one.went_on]
-        failures = [one for one in study.found if one.rule.kind != "noise" and not one.went_on]
-        ranked = _ranked(failures, facts, reading.survey.hosts, options)
+        ranked = _ranked(list(study.failures), facts, reading.survey.hosts, options)
         findings = Findings(
             ranked=ranked,
-            noise=harmless,
+            noise=list(study.harmless),
             facts=facts,
             survey=reading.survey,
-            abnormal=_first_abnormal(reading, study.found),
+            abnormal=study.abnormal,
             environment=_lint(reading, facts, options),
             settings=reading.settings,
             recorded=tuple(reading.recorded),
@@ -158,7 +167,6 @@ class Engine:
         for one in found:  # what the job survived is the lesser evidence
             one.matches.sort(key=survived)
             one.went_on = survived(one.matches[0])
-        relate([one for one in found if one.rule.kind != "noise" and not one.went_on])
         return found
 
 
@@ -241,6 +249,14 @@ def _lint(reading: Reading, facts: FactSet, options: Options) -> tuple[Environme
     from logdoc import envlint
 
     return envlint.lint(seen, versions=versions, language=options.language, context=context)
+
+
+def _failures(found: Sequence[Hypothesis], has_failed: bool) -> list[Hypothesis]:
+    """What may have broken the job: not what it survived, unless it did fail and nothing else says why."""
+    failures = [one for one in found if one.rule.kind != "noise"]
+    fresh = [one for one in failures if not one.went_on]
+    is_explained = any(one.rule.kind == "cause" for one in fresh)
+    return failures if (has_failed or fresh) and not is_explained else fresh
 
 
 def _first_abnormal(reading: Reading, found: Sequence[Hypothesis]) -> Match | None:

@@ -76,6 +76,8 @@ def _terms(
         terms.append(ScoreTerm(name=f"{len(names)} different signatures agree", value=more))
     if all(match.record.is_caught for match in hypothesis.matches):
         terms.append(ScoreTerm(name="caught by the program and logged as a warning", value=table["caught"]))
+    if hypothesis.went_on:
+        terms.append(ScoreTerm(name="training went on after it", value=table["went_on"]))
     if rule.fallback:
         terms.append(ScoreTerm(name="recognised only by its general shape", value=table["fallback"]))
     terms.extend(_relations(hypothesis, rivals, first, last_attempt))

@@ -23,6 +23,9 @@ EASY = ("exception", "gpu-oom", "illegal-access", "file-missing", "disk-full")
 LAUNCHER, KERNEL = -1, -2
 
 
+LONG = 200  # steps: after so many an error was survived, whatever stdout may have held back
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One job to simulate.
@@ -30,7 +33,7 @@ class Plan:
     `skew_seconds`: the most a host's clock is off; `zones`: hosts write local times of different zones; `cut`,
     `cut_head`, `cut_middle`: shares of the log that are lost there; `missing`: share of the ranks whose lines are lost
     (never the failing one's); `kind`: of `simulate_faults`, None draws one; `noise`: harmless lines in between;
-    `halves`: lines of other ranks break into longer ones. `decoys`: errors that other ranks caught on the way;
+    `halves`: lines of other ranks break into longer ones. `decoys`: errors that other ranks caught, LONG before;
     `hangs`: the victims hang until their watchdogs give up; `late`: the failing rank's lines are flushed last.
     """
 
@@ -141,7 +144,7 @@ def simulate(plan: Plan) -> Job:
 
 def _attempt(job: Job, dice: random.Random, skews: list[float], attempt: int) -> None:
     plan, speak, begin = job.plan, _speaker(job, skews), attempt * 3600.0
-    steps = 6
+    steps = LONG if plan.decoys else 6
     for step in range(steps):
         for rank in range(plan.world):
             at = begin + step * 10 + dice.uniform(0, 0.5)

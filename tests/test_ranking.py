@@ -74,24 +74,24 @@ def steps(count: int, prefix: str = "[rank1]: ") -> str:
 @pytest.mark.parametrize(
     ("log", "outcome"),
     [
-        (f"[rank1]: Fire here\n{steps(8)}", "healthy"),
-        (f"{steps(300)}[rank1]: Fire here\n{steps(8)}", "healthy"),
+        (f"[rank1]: Fire here\n{steps(200)}", "healthy"),
+        (f"{steps(300)}[rank1]: Fire here\n{steps(200)}", "healthy"),
         (f"{steps(300)}[rank1]: Fire here\n", "cause-found"),
-        (f"[rank0]: Fire here\n{steps(8)}", "cause-found"),
-        (f"[rank0]: Fire here\n{steps(30)}", "healthy"),
-        (f"{steps(3, '[rank0]: ')}[rank0]: Fire here\n{steps(30)}", "cause-found"),
-        (f"[rank1]: Fire here\n{steps(8)}[rank1]: Fire here\n", "cause-found"),
-        (f"Fire here\n{steps(8, '')}", "cause-found"),
-        (f"Fire here\n{steps(30, '')}", "healthy"),
+        (f"{steps(300)}[rank1]: Fire here\n{steps(100)}", "cause-found"),  # stdout was held back, stderr was not
+        (f"[rank0]: Fire here\n{steps(200)}", "healthy"),
+        (f"{steps(3, '[rank0]: ')}[rank0]: Fire here\n{steps(200)}", "cause-found"),
+        (f"[rank1]: Fire here\n{steps(200)}[rank1]: Fire here\n", "cause-found"),
+        (f"Fire here\n{steps(100, '')}", "cause-found"),
+        (f"Fire here\n{steps(200, '')}", "healthy"),
         (f"Fire here\nINFO vllm Avg prompt throughput: 1 tokens/s\n{'Decode batch. #running: 1' * 30}", "cause-found"),
-        ("Fire here\n" + "Decode batch. #running-req: 1\n" * 30, "healthy"),
+        ("Fire here\n" + "Decode batch. #running-req: 1\n" * 200, "healthy"),
         (f"[W socket.cpp:663] Fire here\n{steps(8)}", "healthy"),
         (f"[E socket.cpp:663] Fire here\n{steps(8)}", "cause-found"),
         ("[W socket.cpp:663] Fire here\nTraining finished\n", "cause-found"),
         ("Training finished\n[W socket.cpp:663] Fire here\n", "healthy"),
         ("Training finished\nFire here\n", "cause-found"),
-        (f"[  123.456789] Fire here\n{steps(30, '')}", "cause-found"),
-        (f"Fire here\n2/3 attempts left; will restart worker group\n{steps(30, '')}", "cause-found"),
+        (f"[  123.456789] Fire here\n{steps(200, '')}", "cause-found"),
+        (f"Fire here\n2/3 attempts left; will restart worker group\n{steps(200, '')}", "cause-found"),
     ],
 )
 def test_what_the_job_survived_is_no_failure(engine_with_probe: Engine, log: str, outcome: str) -> None:
@@ -101,14 +101,14 @@ def test_what_the_job_survived_is_no_failure(engine_with_probe: Engine, log: str
 
 def test_an_unknown_error_that_the_job_survived_is_none(engine_with_probe: Engine) -> None:
     log = steps(3, "") + "ValueError: one sample is empty\n"
-    assert explained(engine_with_probe, log + steps(30, "")).outcome == "healthy"
+    assert explained(engine_with_probe, log + steps(200, "")).outcome == "healthy"
     assert explained(engine_with_probe, log).outcome == "unrecognised"
 
 
 def test_what_a_rank_survived_is_not_the_first_failure(tmp_path: Path) -> None:
     engine = engine_of(tmp_path, a__fire=PROBED, a__flood="match: {seen: {regex: 'Flood here'}}")
     alone = explained(engine, "[rank1]: Flood here\n").diagnoses[0]
-    after = explained(engine, f"[rank1]: Fire here\n{steps(8)}[rank1]: Flood here\n").diagnoses[0]
+    after = explained(engine, f"[rank1]: Fire here\n{steps(200)}[rank1]: Flood here\n").diagnoses[0]
     assert (after.rule, after.confidence) == (alone.rule, alone.confidence)
 
 

@@ -14,7 +14,7 @@ from logdoc.runner.settings import fresh_dumps, helpful_settings
 from logdoc.runner.stall import last_words, stacks
 from logdoc.runner.verdict import rank_hints
 from logdoc.sources import source_from_bytes
-from tests.runnerkit import LOGDOC, Job, environment, python, run
+from tests.runnerkit import LOGDOC, Job, environment, python, read_until, run
 
 FAILS = python("raise ValueError('bad lr')")
 SILENT = "import sys; print('[rank0]: step 7', flush=True); print('[rank1]: step 9', flush=True); sys.stdin.read()"
@@ -200,8 +200,9 @@ def test_silence_is_told_with_everyones_last_words_and_the_command_lives() -> No
 def test_silence_as_an_event(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "events")
     with Job(python(SILENT), *("--stall", "0.2", "--format", "jsonl", "--report", str(tmp_path / "events"))) as job:
-        with open(tmp_path / "events", "rb") as events:
-            told = json.loads(events.readline())
+        events = os.open(tmp_path / "events", os.O_RDWR)  # not waiting for a writer that may never come
+        told = json.loads(read_until(events, b"\n"))
+        os.close(events)
         assert (told["event"], told["pid"] > 1) == ("stall", True)
         assert [words["ranks"] for words in told["words"]] == [[0], [1]]
         assert job.process.poll() is None

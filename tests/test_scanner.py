@@ -140,8 +140,8 @@ def test_a_scan_of_ranges_finds_what_plain_search_finds(
             found, lines = set(), 0
             for one in listed:
                 scanned = one.scan(Orders(FUZZED, Edges(), cut), scanner)
-                found |= {(lines + hit.line, hit.number) for hit in scanned.hits}
-                assert all(text.count(b"\n", 0, hit.offset) + 1 == lines + hit.line for hit in scanned.hits)
+                found |= {(lines + line, number) for _, line, number in scanned.hits}
+                assert all(text.count(b"\n", 0, at) + 1 == lines + line for at, line, _ in scanned.hits)
                 lines += scanned.counts.lines
             assert found == plainly_found(text, cut)
             assert lines == text.count(b"\n") + bool(text and not text.endswith(b"\n"))
@@ -239,7 +239,7 @@ def orders() -> Orders:
 
 def a_large_log(count: int = 4000) -> bytes:
     dice = random.Random(7)
-    lines = [b"[rank%d]: step %d loss %.3f\n" % (dice.randrange(8), number, dice.random()) for number in range(count)]
+    lines = [b"[rank%d]: beat %d loss %.3f\n" % (dice.randrange(8), number, dice.random()) for number in range(count)]
     for place in (count // 3, count // 2):
         lines[place] = b"[rank3]: Fire in the rack\n"
     return b"".join(lines)

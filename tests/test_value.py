@@ -132,3 +132,11 @@ def test_identity_where_equality_is_not_wanted() -> None:
     one, other = Thing("a"), Thing("a")
     assert one != other
     assert len({one, other}) == 2
+
+
+def test_values_of_the_standard_librarys_classes_are_told_and_replaced_too() -> None:
+    inner = dataclasses.make_dataclass("Inner", [("a", int)])
+    outer = dataclasses.make_dataclass("Outer", [("one", inner), ("many", list)])
+    value = outer(inner(1), [inner(2)])
+    assert asdict(value) == dataclasses.asdict(value)
+    assert replace(value, many=[]) == outer(inner(1), [])

@@ -15,9 +15,10 @@ from logdoc.types.value import dataclass, field
 
 GOING_ON = frozenset({"first-step", "serving"})  # milestones (observations.yaml) of work being done
 FINISHED = "finished"
-OWN_STEPS = 3  # of the rank that printed it: it may still print one or two that it had done before it failed
 STEPS_AFTER_WARNING = 3
-STEPS_OF_OTHERS = 20  # where the rank is unknown or silent: in synchronous training none gets far without the others
+# After an error: a process that dies of it still gives out what its stdout held back, 8 KiB where that is a file or a
+# pipe, and in the log that stands below the traceback, which stderr held back by nothing.
+STEPS_AFTER_ERROR = 150
 MILD = ("WARNING", "INFO", "DEBUG", "TRACE")
 # The kernel and the launcher speak of others; logdoc's own verdicts stand where their witness spoke.
 OF_OTHERS = frozenset({"kernel", "torchrun-report", "verdict", "flight-recorder", "stacks"})
@@ -38,7 +39,7 @@ class Progress:
             self._finished.setdefault(source, seq)
         elif milestone.name in GOING_ON:
             for rank in {milestone.rank, None}:
-                self._steps.setdefault((source, rank), deque(maxlen=STEPS_OF_OTHERS)).append(seq)
+                self._steps.setdefault((source, rank), deque(maxlen=STEPS_AFTER_ERROR)).append(seq)
 
     def restart(self, marks: Iterable[Match]) -> None:
         """Note where attempts end: what was done from there on says nothing of the one before."""
@@ -58,13 +59,7 @@ class Progress:
         ends = (seq for seq in self._restarts.get(record.source, ()) if seq > record.seq)
         end = min(ends, default=None)
         later = [seq for seq in steps or () if seq > record.seq and (end is None or seq < end)]
-        return len(later) >= _needed(record, own is not None)
-
-
-def _needed(record: Record, are_own: bool) -> int:
-    if _is_mild(record):
-        return STEPS_AFTER_WARNING
-    return OWN_STEPS if are_own else STEPS_OF_OTHERS
+        return len(later) >= (STEPS_AFTER_WARNING if _is_mild(record) else STEPS_AFTER_ERROR)
 
 
 def _is_mild(record: Record) -> bool:

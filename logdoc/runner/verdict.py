@@ -61,7 +61,9 @@ def explain_ending(
         sources.append(_ending_source(command, ending))
     if kept.lost:
         faults.append(say("lost", question.language, size=size_in_words(kept.lost)))
-    report = _explain(sources, question, [*warnings, *faults], probes=question.probes and ending.asked is None)
+    asked = ending.asked is not None
+    failed = bool(ending.code) and not asked
+    report = _explain(sources, question, [*warnings, *faults], probes=question.probes and not asked, failed=failed)
     return _with_measured(_as_failed(report, ending), question.sheet)
 
 
@@ -97,7 +99,9 @@ def _further(paths: Sequence[str]) -> tuple[list[Source], list[str]]:
     return sources, faults
 
 
-def _explain(sources: Sequence[Source], question: Question, warnings: Sequence[str], *, probes: bool) -> Report:
+def _explain(
+    sources: Sequence[Source], question: Question, warnings: Sequence[str], *, probes: bool, failed: bool = False
+) -> Report:
     from logdoc.engine import Engine, Options
     from logdoc.rulebase import ready_rules, rule_roots
 
@@ -107,6 +111,7 @@ def _explain(sources: Sequence[Source], question: Question, warnings: Sequence[s
         sheets=sheets,
         prober=_prober(question) if probes else None,
         warnings=tuple(warnings),
+        failed=failed,
     )
     return Engine(ready_rules(rule_roots(question.rule_dirs))).explain(sources, options)
 

@@ -6,7 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from logdoc.scanner.hits import Counts, HitScan
 from logdoc.scanner.triggers import Trigger, TriggerScanner, ready_scanner
@@ -28,12 +28,8 @@ class Orders:
     cut: Collection[int]
 
 
-class Hit(NamedTuple):
-    """A trigger worth following: where its line is in the file, and the line's number, from 1 at the range's start."""
-
-    offset: int
-    line: int
-    number: int
+# A trigger worth following: where its line is in the file, the line's number, from 1 at the range's start, and which.
+Hit = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +104,7 @@ class Range:
             for place, number in scan.hits(block, start, end):
                 line += block.count(b"\n", counted, place)
                 counted = max(counted, place)
-                hits.append(Hit(at + place, line, number))
+                hits.append((at + place, line, number))
             counts.lines = line - 1 + block.count(b"\n", counted, end)
             last = block[end - 1 : end]
         counts.lines += self.closes and last != b"\n"

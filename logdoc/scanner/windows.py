@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from logdoc.scanner.hits import Counts, HitScan
 from logdoc.scanner.text import whole_lines
@@ -83,19 +82,20 @@ class WindowScan:
             places.append(Place(before, *_lines_on(text, before, self._owed)))
         line, at, self._owed = self._line, 0, 0
         last_end = 0 if self._joined else -1
-        for start, end, owed, why in _merged(places):
-            line += text.count(b"\n", at, start)
-            yield Piece(line, text[start:end], start == last_end, why)
-            line += text.count(b"\n", start, end)
-            at = last_end = end
-            self._owed = owed if end == len(text) else 0
+        for place in _merged(places):
+            line += text.count(b"\n", at, place.start)
+            yield Piece(line, text[place.start : place.end], place.start == last_end, place.why)
+            line += text.count(b"\n", place.start, place.end)
+            at = last_end = place.end
+            self._owed = place.owed if place.end == len(text) else 0
         kept_from = max(at, _lines_back(text, len(text)))
         self._line = line + text.count(b"\n", at, kept_from)
         self._recent = text[kept_from:]
         self._joined = last_end == kept_from
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """From where to where to read, the lines still owed behind it, and the triggers in it."""
 
     start: int
@@ -107,7 +107,7 @@ class Place(NamedTuple):
 def _merged(places: list[Place]) -> list[Place]:
     """Overlapping and touching places as one."""
     merged: list[Place] = []
-    for place in sorted(places):
+    for place in sorted(places, key=lambda place: (place.start, place.end, place.owed, place.why)):
         last = merged[-1] if merged else None
         if last is not None and place.start <= last.end:
             why = last.why if set(place.why) <= set(last.why) else (*last.why, *place.why)

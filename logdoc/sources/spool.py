@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import select
 import stat
-import threading
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
@@ -20,6 +18,7 @@ class Spool:
 
     def __init__(self, limits: Limits) -> None:
         import tempfile  # pulls in five more modules, for the few runs that read a pipe
+        import threading
 
         self._file = tempfile.SpooledTemporaryFile(limits.spool_memory_bytes)  # noqa: SIM115 - lives as long as we do
         self._lock = threading.Lock()
@@ -70,6 +69,8 @@ def stream_chunks(stream: BinaryIO) -> Iterator[bytes]:
     while True:
         chunk: bytes | None = stream.read(_CHUNK)
         if chunk is None:  # a pipe some other process has set to non-blocking; nothing there yet
+            import select
+
             select.select([stream], [], [])
         elif not chunk:
             return
@@ -109,6 +110,8 @@ def special_chunks(path: str, limits: Limits) -> Iterator[bytes]:
 
 def _ready(descriptor: int, seconds: float) -> bool:
     """Is there something to read, be it the end, within `seconds`?"""
+    import select
+
     poller = select.poll()
     poller.register(descriptor, select.POLLIN)
     return bool(poller.poll(seconds * 1000))

@@ -262,14 +262,20 @@ def field_defaults(cls: type) -> dict[str, Any]:
 def replace(value: Any, /, **changes: Any) -> Any:
     """As `dataclasses.replace`."""
     cls = value.__class__
-    return cls(**{name: getattr(value, name) for name in cls.__value_fields__} | changes)
+    return cls(**{name: getattr(value, name) for name in _names(cls)} | changes)
+
+
+def _names(cls: type) -> Any:
+    """The names of a class's fields, whoever made the class; None if it has none."""
+    fields = getattr(cls, _FIELDS, None)
+    return getattr(cls, "__dataclass_fields__", None) if fields is None else fields
 
 
 def asdict(value: Any) -> Any:
     """As `dataclasses.asdict`; texts and numbers are not copied."""
-    fields = getattr(value.__class__, _FIELDS, None)
-    if fields is not None:
-        return {name: asdict(getattr(value, name)) for name in fields}
+    names = _names(value.__class__)
+    if names is not None:
+        return {name: asdict(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         return {key: asdict(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -117,7 +117,7 @@ async def test_e_and_n_step_through_the_evidence_and_come_round(tmp_path: Path) 
 async def test_search_as_you_type_then_next_and_previous(tmp_path: Path) -> None:
     async with app_of(FixedCase(), tmp_path).run_test(size=SIZE) as pilot:
         await settled(pilot)
-        await press(pilot, "slash", *"step")
+        await press(pilot, "slash", *"shard")
         assert log(pilot).cursor == 12
         await press(pilot, "space", "2")
         assert log(pilot).cursor == 13
@@ -134,7 +134,7 @@ async def test_search_as_you_type_then_next_and_previous(tmp_path: Path) -> None
 async def test_a_search_that_is_given_up_goes_back_to_where_it_began(tmp_path: Path) -> None:
     async with app_of(FixedCase(), tmp_path).run_test(size=SIZE) as pilot:
         await settled(pilot)
-        await press(pilot, "slash", *"shutting")
+        await press(pilot, "slash", *"shard")
         assert log(pilot).cursor == 12
         await press(pilot, "escape")
         assert log(pilot).cursor == OOM_LINE
@@ -155,7 +155,7 @@ async def test_goto_a_line(tmp_path: Path) -> None:
         await settled(pilot)
         await press(pilot, "g", *"40", "enter")
         assert log(pilot).cursor == 40
-        assert "step 29" in drawn(pilot)
+        assert "shard 29" in drawn(pilot)
         await press(pilot, "g", *"9999", "enter")
         assert log(pilot).cursor == 41
         await press(pilot, "g", *"x", "enter")

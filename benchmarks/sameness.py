@@ -71,12 +71,12 @@ def by_engine(path: Path, text: bytes, workers: int) -> Found:
     found: Found = set()
     done = -1
     for scanned in scan_all(ranges_of(FileOrigin(str(path)), 0, len(text)), orders, processes(workers)):
-        for hit in scanned.hits:
-            start = text.rfind(b"\n", 0, hit.offset) + 1
+        for at, _, _ in scanned.hits:
+            start = text.rfind(b"\n", 0, at) + 1
             if start <= done:
                 continue
             done = start
-            end = text.find(b"\n", hit.offset)
+            end = text.find(b"\n", at)
             for body in _bodies(text[start : len(text) if end < 0 else end]):
                 for entry, _ in prefilter.hits(body.encode("utf-8", "surrogatepass")):
                     pattern = wanted.get((entry.rule_id, entry.name))

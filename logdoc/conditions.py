@@ -61,16 +61,40 @@ def _judge(
         held = anchors
     else:
         held = []
+        has_values = bool(rule.facts or rule.derive)
+        telling = _telling(own)
+        answers: dict[object, Answer] = {}  # anchors of one printer are judged alike, unless their captures count
         for match in anchors:
-            values = rule_values(rule, [match, *own], facts) if rule.facts or rule.derive else {}
-            scene = Scene(by_name, _lookup(values, facts), match, ranks_seen, was_last)
-            if holds(rule.when, scene) is not False:
+            key: object = id(match) if has_values else _printer(match)
+            if key not in answers:
+                values = rule_values(rule, [match, *telling], facts) if has_values else {}
+                scene = Scene(by_name, _lookup(values, facts), match, ranks_seen, was_last)
+                answers[key] = holds(rule.when, scene)
+            if answers[key] is not False:
                 held.append(match)
     if not held:
         return None
     kept = {id(match) for match in held}
     context = [match for match in own if id(match) not in kept and match.signature.role == "context"]
     return Hypothesis(rule, held, context, rule_values(rule, [*held, *context], facts))
+
+
+def _telling(matches: Sequence[Match]) -> list[Match]:
+    """The matches that say something first: of the others `rule_values` takes nothing, and there may be thousands."""
+    seen: set[tuple[str, str]] = set()
+    telling = []
+    for match in matches:
+        said = {(match.name, name) for name in match.captures}
+        if not said <= seen:
+            telling.append(match)
+            seen |= said
+    return telling
+
+
+def _printer(match: Match) -> object:
+    """All of an anchor that a condition looks at."""
+    who = match.record.who
+    return (match.rank, match.host, who.host, who.pid, who.task, who.local_rank)
 
 
 def _has_evidence(rule: Rule) -> bool:

@@ -62,7 +62,7 @@ def _judge(
     else:
         held = []
         has_values = bool(rule.facts or rule.derive)
-        telling = _telling(own)
+        telling = _telling(own) if has_values else []
         answers: dict[object, Answer] = {}  # anchors of one printer are judged alike, unless their captures count
         for match in anchors:
             key: object = id(match) if has_values else _printer(match)

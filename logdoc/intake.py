@@ -15,6 +15,7 @@ from logdoc.matcher.triggers import triggers_of
 from logdoc.reader import ReadState, read, read_windows
 from logdoc.reader.errorjson import as_text
 from logdoc.reader.skim import Skim
+from logdoc.reader.unpacking import Counter
 from logdoc.reporting.novelty import Novelty
 from logdoc.rulebase import LiteralIndex
 from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, MILESTONES, STACKS, observations
@@ -93,7 +94,7 @@ class Intake:
         return self.reading
 
     def _take_log(self, source: Source, skim: Skim) -> None:
-        reading, state, size = self.reading, self._state, _Counter()
+        reading, state, size = self.reading, self._state, Counter()
         part = skim.part(source, size.count(_blocks(source)))
         state.lines = 0
         for batch in read_windows(source.name, part.windows, state, _speaker(source), source.hints.attempt or 0):
@@ -149,18 +150,6 @@ class Intake:
             said = analysis_records(analysis, members, self._state.seq)
             self._state.seq += len(said)
             self._take_records(said)
-
-
-@dataclass(slots=True)
-class _Counter:
-    """Counts the bytes that pass."""
-
-    total: int = 0
-
-    def count(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        for block in blocks:
-            self.total += len(block)
-            yield block
 
 
 def _blocks(source: Source) -> Iterator[bytes]:

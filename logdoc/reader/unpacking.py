@@ -15,6 +15,18 @@ from logdoc.types.errors import InputError
 from logdoc.types.value import dataclass
 
 
+@dataclass(slots=True)
+class Counter:
+    """Counts the bytes that pass."""
+
+    total: int = 0
+
+    def count(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        for block in blocks:
+            self.total += len(block)
+            yield block
+
+
 class Stream:
     """One pass over plain blocks: take `opening` to its end, then `windows` unless `is_over`; no line is torn between.
 
@@ -68,15 +80,8 @@ class Unpacking:
 
     def scan(self, orders: Orders, scanner: TriggerScanner) -> Scanned:
         """See Job. What is damaged is read as far as it goes."""
-        size = 0
-
-        def counted() -> Iterator[bytes]:
-            nonlocal size
-            for block in self.source.open_blocks():
-                size += len(block)
-                yield block
-
-        stream = Stream(as_utf8(counted()), self.opening)
+        size = Counter()
+        stream = Stream(as_utf8(size.count(self.source.open_blocks())), self.opening)
         try:
             pieces = list(stream.opening())
             read = sum(len(piece.data) for piece in pieces)
@@ -85,7 +90,7 @@ class Unpacking:
         except InputError as error:
             raise OSError(str(error)) from error
         counts = Counts(stream.lines, read + stream.counts.bytes, cut=stream.counts.cut)
-        return Scanned(tuple(pieces), counts, True, size, self.source.truncated, self.source.warnings)
+        return Scanned(tuple(pieces), counts, True, size.total, self.source.truncated, self.source.warnings)
 
     def given_up(self) -> Scanned:
         """See Job."""

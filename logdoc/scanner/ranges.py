@@ -215,6 +215,47 @@ def _tasks(jobs: Iterable[Job]) -> Iterator[Task]:
         yield task
 
 
+def elsewhere(
+    tasks: Iterator[Task],
+    orders: Orders,
+    ahead: int,
+    hand_over: Callable[[Task], Any],
+    result: Callable[[Any], list[Scanned]],
+    lost: tuple[type[Exception], ...],
+) -> Iterator[Scanned]:
+    """Tasks done by others, in their order, `ahead` of them under way. `hand_over` gives a promise or None, `result`
+    waits for it. Where either raises one of `lost`, the task is done here."""
+    waiting: deque[tuple[Task, Any]] = deque()
+    for task in tasks:
+        waiting.append((task, _promised(hand_over, task, lost)))
+        if len(waiting) > ahead:
+            yield from _kept(*waiting.popleft(), orders, result, lost)
+    while waiting:
+        yield from _kept(*waiting.popleft(), orders, result, lost)
+
+
+def _promised(hand_over: Callable[[Task], Any], task: Task, lost: tuple[type[Exception], ...]) -> Any:
+    try:
+        return hand_over(task)
+    except lost:
+        return None
+
+
+def _kept(
+    task: Task,
+    promise: Any,
+    orders: Orders,
+    result: Callable[[Any], list[Scanned]],
+    lost: tuple[type[Exception], ...],
+) -> Iterable[Scanned]:
+    if promise is not None:
+        try:
+            return result(promise)
+        except lost:
+            pass
+    return scan_here(task, orders, ready_scanner(orders.triggers))
+
+
 def _by_processes(tasks: Iterator[Task], orders: Orders, count: int) -> Iterator[Scanned]:
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -222,34 +263,15 @@ def _by_processes(tasks: Iterator[Task], orders: Orders, count: int) -> Iterator
 
     # fork shares what is loaded already; where threads or the platform make it unsafe, a fresh interpreter starts
     context = get_context("fork" if sys.platform == "linux" else "spawn")
-    waiting: deque[tuple[Task, Future[list[Scanned]] | None]] = deque()
     with ProcessPoolExecutor(count, context, _prepare, (orders,)) as pool:
-        alive = True
-        for task in tasks:
-            future, alive = _handed_over(pool, task) if alive else (None, False)
-            waiting.append((task, future))
-            if len(waiting) > count * TASKS_AHEAD:
-                yield from _result(*waiting.popleft(), orders, BrokenProcessPool)
-        while waiting:
-            yield from _result(*waiting.popleft(), orders, BrokenProcessPool)
 
+        def hand_over(task: Task) -> Future[list[Scanned]] | None:
+            try:
+                return pool.submit(_scan_task, task)
+            except RuntimeError:  # the pool is broken, or no thread can be had; no process is an OSError
+                return None
 
-def _handed_over(pool: Any, task: Task) -> tuple[Any, bool]:
-    """The task's future, and whether the pool still lives."""
-    try:
-        return pool.submit(_scan_task, task), True
-    except (RuntimeError, OSError):  # BrokenProcessPool is a RuntimeError; no process can be had is an OSError
-        return None, False
-
-
-def _result(task: Task, future: Any, orders: Orders, broken: type[Exception]) -> Iterable[Scanned]:
-    if future is not None:
-        try:
-            done: list[Scanned] = future.result()
-            return done
-        except (broken, OSError):
-            pass
-    return scan_here(task, orders, ready_scanner(orders.triggers))
+        yield from elsewhere(tasks, orders, count * TASKS_AHEAD, hand_over, Future.result, (BrokenProcessPool, OSError))
 
 
 _ready: list[tuple[Orders, TriggerScanner]] = []  # of a worker process: what `_prepare` was given

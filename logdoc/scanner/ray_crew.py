@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from logdoc.scanner.ranges import TASKS_AHEAD, Crew, Orders, Scanned, Task, scan_here, scan_task
-from logdoc.scanner.triggers import TriggerScanner, trigger_scanner
+from logdoc.scanner.ranges import TASKS_AHEAD, Crew, Orders, Scanned, Task, elsewhere, scan_task
+from logdoc.scanner.triggers import ready_scanner
 from logdoc.types.errors import InputError
 
 RETRIES = 2  # of a task whose worker died; after that the work is done here
@@ -45,29 +44,17 @@ def _in_order(ray: Any, tasks: Iterator[Task], orders: Orders) -> Iterator[Scann
     remote = ray.remote(max_retries=RETRIES, num_cpus=1)(_scan_task)
     shared = ray.put(orders)
     ahead = TASKS_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
-    waiting: deque[tuple[Task, Any]] = deque()
-    for task in tasks:
-        waiting.append((task, remote.remote(task, shared)))
-        if len(waiting) > ahead:
-            yield from _result(ray, *waiting.popleft(), orders)
-    while waiting:
-        yield from _result(ray, *waiting.popleft(), orders)
+    lost = (ray.exceptions.RayError, OSError)
 
+    def hand_over(task: Task) -> Any:
+        return remote.remote(task, shared)
 
-def _result(ray: Any, task: Task, promised: Any, orders: Orders) -> Iterable[Scanned]:
-    try:
-        done: list[Scanned] = ray.get(promised, timeout=SECONDS)
-    except (ray.exceptions.RayError, OSError):
-        return scan_here(task, orders, trigger_scanner(orders.triggers))
-    return done
+    def result(promise: Any) -> list[Scanned]:
+        done: list[Scanned] = ray.get(promise, timeout=SECONDS)
+        return done
 
-
-_ready: dict[int, TriggerScanner] = {}  # of a worker process, which does many tasks of one job
+    yield from elsewhere(tasks, orders, ahead, hand_over, result, lost)
 
 
 def _scan_task(task: Task, orders: Orders) -> list[Scanned]:
-    key = hash(tuple(orders.triggers))
-    if key not in _ready:
-        _ready.clear()
-        _ready[key] = trigger_scanner(orders.triggers)
-    return scan_task(task, orders, _ready[key])
+    return scan_task(task, orders, ready_scanner(orders.triggers))

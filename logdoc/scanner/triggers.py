@@ -222,9 +222,9 @@ _latest: list[tuple[Sequence[Trigger], TriggerScanner]] = []
 
 
 def ready_scanner(triggers: Sequence[Trigger]) -> TriggerScanner:
-    """The scanner of these very triggers, made once in this process and for those that are forked from it."""
+    """The scanner of these triggers, made once in this process and for those that are forked from it."""
     known = _latest[0] if _latest else None
-    if known is None or known[0] is not triggers:
+    if known is None or known[0] != triggers:
         known = (triggers, trigger_scanner(triggers))
         _latest[:] = [known]
     return known[1]

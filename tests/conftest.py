@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 
 from logdoc.engine import Engine
 from logdoc.rulebase import RuleSet, load_rules, rule_roots
+from tests.clikit import CRASH
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,3 +26,11 @@ def rule_set() -> RuleSet:
 @pytest.fixture(scope="session")
 def engine(rule_set: RuleSet) -> Engine:
     return Engine(rule_set)
+
+
+@pytest.fixture
+def crash(tmp_path: Path) -> Path:
+    """The log of a rank that raised an exception."""
+    path = tmp_path / "crash.log"
+    path.write_text(CRASH)
+    return path

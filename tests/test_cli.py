@@ -9,25 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-from click.testing import CliRunner
-
-from logdoc.cli.commands import commands as main
-
-CRASH = '[rank1]: Traceback (most recent call last):\n[rank1]:   File "t.py", line 3\n[rank1]: ValueError: bad lr\n'
-
-
-def run(*arguments: str, stdin: str | bytes | None = None) -> tuple[int, str, str]:
-    result = CliRunner().invoke(main, list(arguments), input=stdin, env={"LANG": "C.UTF-8", "LC_ALL": ""})
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.stdout, result.stderr
-
-
-@pytest.fixture
-def crash(tmp_path: Path) -> Path:
-    path = tmp_path / "crash.log"
-    path.write_text(CRASH)
-    return path
+from tests.clikit import CRASH, run
 
 
 def test_a_path_alone_is_explained(crash: Path) -> None:

@@ -10,29 +10,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import logdoc
-from logdoc.cli.commands import commands as main
 from logdoc.probes.base import FactSheet
 from logdoc.types.finding import Fact
+from tests.clikit import CRASH, run
 from tests.rulekit import write_rule
 
-CRASH = '[rank1]: Traceback (most recent call last):\n[rank1]:   File "t.py", line 3\n[rank1]: ValueError: bad lr\n'
 SECRET = "0123456789abcdef0123456789abcdef01234567"
-
-
-def run(*arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
-    result = CliRunner().invoke(main, ["explain", "--no-probes", *arguments], input=stdin, env={"LANG": "C.UTF-8"})
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.stdout, result.stderr
-
-
-@pytest.fixture
-def crash(tmp_path: Path) -> Path:
-    path = tmp_path / "crash.log"
-    path.write_text(CRASH)
-    return path
 
 
 def python(code: str) -> str:
@@ -163,10 +148,14 @@ def test_probes_true_looks_at_this_machine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["json", "jsonl", "markdown", "slack", "teams", "html", "termination"])
 def test_the_command_prints_what_the_library_renders(crash: Path, form: str) -> None:
-    code, out, _ = run(str(crash), "--format", form)
+    code, out, _ = run("explain", "--no-probes", str(crash), "--format", form)
     report = logdoc.explain(crash)
     assert code == 1
-    timed = json.loads(run(str(crash), "--format", "json")[1])["input"]["seconds"] if form == "json" else 0.0
+    timed = (
+        json.loads(run("explain", "--no-probes", str(crash), "--format", "json")[1])["input"]["seconds"]
+        if form == "json"
+        else 0.0
+    )
     if form in ("json", "jsonl"):
         mine = json.loads(out.splitlines()[-1])["report"] if form == "jsonl" else json.loads(out)
         mine["input"]["seconds"] = report.input.seconds
@@ -181,7 +170,7 @@ def test_the_command_redacts_where_others_read_and_where_it_is_asked_to(tmp_path
     path.write_text(f"[rank1]: ValueError: WANDB_API_KEY={SECRET} refused at 10.1.2.3:29500\n")
     for form, hides in (("text", False), ("json", False), ("markdown", True), ("slack", True), ("html", True)):
         for options, hidden in (((), hides), (("--redact",), True), (("--no-redact",), False)):
-            out = run(str(path), "--format", form, *options)[1]
+            out = run("explain", "--no-probes", str(path), "--format", form, *options)[1]
             assert (SECRET in out) is not hidden, (form, options)
             assert ("10.1.2.3" in out) is not hidden
             assert "29500" in out

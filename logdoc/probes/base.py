@@ -118,13 +118,20 @@ def run_collector(
     own = limit - min(0.3, 0.1 * budget)
     argv = [interpreter, "-", "--budget", f"{own:.2f}", "--since", f"{time.time():.2f}", "--only", ",".join(only)]
     answer = runner(argv, limit, script_text())
-    for line in reversed(answer.out.splitlines()):
+    try:
+        sheet = printed_sheet(answer.out, interpreter)
+    except InputError:
+        sheet = None
+    return failed_sheet(interpreter, answer, budget, only) if sheet is None else sheet
+
+
+def printed_sheet(out: str, name: str) -> FactSheet | None:
+    """The last sheet in what a collector printed, beside whatever banners; raises InputError, which calls it `name`,
+    where that is no sheet after all."""
+    for line in reversed(out.splitlines()):
         if line.startswith("{") and SCHEMA in line:
-            try:
-                return sheet_of(parse(line, interpreter), "live")
-            except InputError:
-                break
-    return failed_sheet(interpreter, answer, budget, only)
+            return sheet_of(parse(line, name), "live")
+    return None
 
 
 def failed_sheet(interpreter: str, answer: Answer, budget: float, only: Sequence[str]) -> FactSheet:

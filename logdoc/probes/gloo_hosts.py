@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from logdoc.probes.active import Run, run_script
-from logdoc.probes.base import SCHEMA, FactSheet, ProbeError, job_python, parse, sheet_of
+from logdoc.probes.base import FactSheet, ProbeError, job_python, printed_sheet
 from logdoc.probes.collect.machine import Answer
 from logdoc.types.errors import InputError
 
@@ -110,9 +110,9 @@ def _argv(command: str, meeting: Meeting, rank: int, interpreter: str) -> list[s
 
 
 def _sheet(host: str, python: str, answer: Answer) -> FactSheet:
-    for line in reversed(answer.out.splitlines()):
-        if line.startswith("{") and SCHEMA in line:
-            return sheet_of(parse(line, f"the probe on {host}"), "live")
+    sheet = printed_sheet(answer.out, f"the probe on {host}")
+    if sheet is not None:
+        return sheet
     reasons = {
         "missing": f"{python} does not exist",
         "timeout": "no result within the time limit; stopped",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -15,6 +15,9 @@ from logdoc.render.plain import one_line
 from tests.reportkit import HOSTILE, LONG_TICKS, Language, diagnosis, evidence, fix, hostile, report
 
 GITHUB = MarkdownIt("commonmark", {"html": True, "linkify": True}).enable(["table", "strikethrough", "linkify"])
+# GitHub links what starts with a protocol or "www.", and not a bare name with a country's ending, as "A.AL".
+assert GITHUB.linkify is not None
+GITHUB.linkify.set({"fuzzy_link": False}).add("www.", {"validate": re.compile(r"[\w-]+(?:\.[\w-]+)*")})
 # The tags that the renderer itself writes; anything else would be a log's.
 OWN_TAGS = re.compile(r"(?:</?(?:details|summary|sub)>|<!-- -->|[^<>])*")
 
@@ -82,6 +85,8 @@ def visible_line(text: str) -> str:
 
 
 @given(st.text(max_size=60))
+@example("A.AL")
+@example("www.A.AL")
 def test_prose_reads_as_it_was_written(text: str) -> None:
     page = f"**Why:** {prose(text)}\n"
     assert seen_text(page).replace(" ", "") == f"Why: {one_line(text)}".replace(" ", "")
@@ -109,7 +114,7 @@ def test_code_spans_and_blocks_end_where_they_should(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["@everyone", "#123", "GH-77", ":smile:", "http://evil.example", "www.evil.example", "org/repo#9", "a@b.example"],
+    ["@everyone", "#123", "GH-77", ":smile:", "http://evil.example", "www.evil.example", "org/repo#9", "a@b.com"],
 )
 def test_github_finds_nobody_to_notify_and_nothing_to_link(text: str) -> None:
     page = prose(f"x {text} y")

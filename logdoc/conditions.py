@@ -5,13 +5,18 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from logdoc.facts import FactSet, rule_values
 from logdoc.types.finding import Hypothesis, Match
 from logdoc.types.quantity import size_in_bytes
-from logdoc.types.rule import COMPARISONS, Condition, FactReference, FactValue, Operand, Rule, Where
+from logdoc.types.rule import COMPARISONS, Condition, FactReference, FactValue, Operand, Rule
 from logdoc.types.value import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from logdoc.types.words import Where
 
 Lookup = Callable[[str], FactValue | None]
 Answer = bool | None

@@ -8,8 +8,12 @@ from logdoc.kept.patterns import lazily
 from logdoc.rulebase.observations import observations
 from logdoc.types.finding import Fact, Match
 from logdoc.types.quantity import duration_in_seconds, number_and_unit, size_in_bytes
-from logdoc.types.rule import Derivation, FactType, FactValue, Rule
+from logdoc.types.rule import Derivation, FactValue, Rule
 from logdoc.types.value import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from logdoc.types.words import FactType
 
 _VERSION = lazily(r"\d+(?:\.\d+)*")
 

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from logdoc.cascade import Survey
 from logdoc.kept.patterns import lazily
@@ -27,6 +26,7 @@ from logdoc.types.record import Identity, Record
 from logdoc.types.report import FlightRecorder, SourceInfo
 from logdoc.types.value import dataclass, field
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logdoc.flight_recorder import Dump
 

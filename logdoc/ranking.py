@@ -6,13 +6,17 @@ import math
 import os
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 from logdoc.cascade import comes_before, earliest
 from logdoc.kept import kept_document
 from logdoc.types.finding import Hypothesis
-from logdoc.types.report import ScoreTerm, Status
-from logdoc.types.rule import Strength
+from logdoc.types.report import ScoreTerm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from logdoc.types.words import Status, Strength
 
 LIKELY = 0.5  # from this confidence on a cause is named as found
 _ORDER: tuple[Strength, ...] = ("weak", "strong", "conclusive")

@@ -84,6 +84,15 @@ def test_a_small_log_needs_few_modules_once_all_is_kept(tmp_path: Path, environm
     assert without_seconds(text) == without_seconds(first[1])
     assert "memory.gpu-oom" in text
     assert loaded & HEAVY == set()
+    assert [name for name in loaded if name.startswith("logdoc") and imports_typing(name)] == []
+
+
+def imports_typing(name: str) -> bool:
+    """Whether a module of logdoc imports `typing` at run time; that it is loaded proves nothing, as an editable
+    install's own start-up file loads it."""
+    path = getattr(importlib.import_module(name), "__file__", None)
+    tree = ast.parse(Path(path).read_text(encoding="utf-8") if path else "")
+    return any(getattr(node, "module", None) == "typing" for node in tree.body)
 
 
 def without_seconds(text: str) -> str:

@@ -9,7 +9,11 @@ from logdoc.conditions import same_printer
 from logdoc.kept.patterns import lazily
 from logdoc.reader.childfailed import DIALECT
 from logdoc.types.finding import Hypothesis, Match
-from logdoc.types.rule import Where, fits
+from logdoc.types.rule import fits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from logdoc.types.words import Where
 
 _EXIT = lazily(r"exitcode: [1-9]")  # of an exception; a signal's number is negative
 MINOR = ("warning", "info")  # such a cause may be true and still break nothing

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
 
 from logdoc.kept.patterns import guarded, lazily
 from logdoc.rulebase.index import Entry, LiteralIndex
@@ -15,6 +14,10 @@ from logdoc.scanner.plain import PlainScanner
 from logdoc.types.finding import Match
 from logdoc.types.record import Record
 from logdoc.types.value import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 WINDOW = 8192  # characters around a literal in which a line's regex is tried
 RECORD_WINDOW = 32768  # characters of a joined record that are looked at

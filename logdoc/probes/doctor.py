@@ -11,7 +11,8 @@ from logdoc.conditions import Scene, holds
 from logdoc.probes.base import FactSheet
 from logdoc.rulebase.yaml_source import parse_yaml
 from logdoc.types.finding import Fact
-from logdoc.types.rule import COMPARISONS, Condition, FactReference, FactValue, Severity, Text
+from logdoc.types.rule import COMPARISONS, Condition, FactReference, FactValue, Text
+from logdoc.types.words import Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

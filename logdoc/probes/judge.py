@@ -12,8 +12,8 @@ from logdoc.facts import FactSet
 from logdoc.probes.base import FactSheet
 from logdoc.probes.specs import PROBES, passive_ids
 from logdoc.types.finding import Fact, Hypothesis, ProbeResult
-from logdoc.types.report import ProbeOutcome
 from logdoc.types.rule import Condition, ProbeUse
+from logdoc.types.words import ProbeOutcome
 
 LEAST_CONFIDENCE = 0.1  # hypotheses below are not worth a probe
 NO_PLACE = frozenset({"localhost", "localhost.localdomain", "127.0.0.1", "::1"})

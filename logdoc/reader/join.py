@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
 from logdoc.kept.patterns import lazily
 from logdoc.reader.peel import Line
 from logdoc.types.value import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Mode = Literal["plain", "frames", "message", "report", "stacks"]
 
 MOST_LINES = 400  # of one record; what follows becomes the next one
 MOST_STACK_LINES = 4000  # of the stacks of one process: a native dump has hundreds of threads
 MOST_BEFORE = 4  # plain lines of a printer that are remembered
 MOST_MESSAGE_LINES = 40  # an exception's text below its first line
 
-Mode = Literal["plain", "frames", "message", "report", "stacks"]
 
 _TRACEBACK = lazily(r"\s*(?:\+ (?:Exception Group )?)?Traceback \(most recent call last\):")
 _FRAME = lazily(r'\s+File "[^"]+", line \d+')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from logdoc.cascade import Survey
 from logdoc.facts import FactSet
@@ -23,7 +23,6 @@ from logdoc.types.report import (
     FlightRecorder,
     InputInfo,
     Origin,
-    Outcome,
     ProbeLine,
     Report,
     Similar,
@@ -32,6 +31,10 @@ from logdoc.types.report import (
 )
 from logdoc.types.rule import FactValue, Rule
 from logdoc.types.value import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from logdoc.types.words import Outcome
 
 MOST_EVIDENCE = 5  # lines shown of one diagnosis
 MOST_TIMELINE = 200
@@ -50,7 +53,7 @@ class Findings:
     abnormal: Match | None
     environment: tuple[EnvironmentProblem, ...]
     settings: dict[str, str]
-    rules: Sequence[Rule]
+    rules: Iterable[Rule]
     recorded: tuple[FlightRecorder, ...] = ()
     novel: tuple[Abnormal, ...] = ()
     warnings: list[str] = field(default_factory=list)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logdoc.reporting.wording import phrase
-from logdoc.types.report import Abnormal, Diagnosis, Outcome, Ranks
+from logdoc.types.report import Abnormal, Diagnosis, Ranks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from logdoc.types.words import Outcome
 
 LONGEST_QUOTE = 160
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from logdoc.cascade import RankTrack, Survey
 from logdoc.facts import FactSet
@@ -12,7 +11,11 @@ from logdoc.types.finding import Hypothesis, Match
 from logdoc.types.record import Record
 from logdoc.types.report import Place, RankRow, Ranks
 
-State = Literal["failed", "killed", "waiting", "silent", "finished", "unknown"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    State = Literal["failed", "killed", "waiting", "silent", "finished", "unknown"]
 
 
 def rank_table(survey: Survey, ranked: Sequence[Hypothesis], facts: FactSet, language: str) -> Ranks:

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 
 from logdoc.reporting.wording import phrase
 from logdoc.types.finding import Hypothesis
-from logdoc.types.report import Diagnosis, Outcome, Restart
+from logdoc.types.report import Diagnosis, Restart
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from logdoc.types.words import Outcome
 
 
 def restart_advice(

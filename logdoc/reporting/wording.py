@@ -14,6 +14,7 @@ from logdoc.types.rule import FactValue, Text
 
 PLACEHOLDER = lazily(r"\{(?P<name>[a-z_][\w.-]*)(?::(?P<filter>[a-z_]+))?(?:\|(?P<default>[^{}]*))?\}")
 _PLAIN_WORD = lazily(r"[\w@%+=:,./-]+")
+_SPACE_AFTER_CHINESE_STOP = lazily(r"(?<=[。！？；]) ")
 _SENTENCE_END = lazily(r"(?<=[.!?;])\s+(?=[A-Z{“\"(])|(?<=[。！？；])\s*")
 
 
@@ -52,7 +53,7 @@ def fill(template: str, values: Mapping[str, FactValue]) -> str:
     """`template` with its placeholders filled; a sentence with an unknown one is not said. May be empty."""
     sentences = [_filled(sentence, values) for sentence in _SENTENCE_END.split(template.strip())]
     joined = " ".join(sentence for sentence in sentences if sentence)
-    return re.sub(r"(?<=[。！？；]) ", "", joined)
+    return _SPACE_AFTER_CHINESE_STOP.sub("", joined)
 
 
 def fill_command(template: str, values: Mapping[str, FactValue]) -> str:

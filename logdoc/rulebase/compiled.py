@@ -77,17 +77,18 @@ class _Signatures(Mapping[str, Mapping[str, Signature]]):
 
 
 class EntryRows(Sequence[tuple[Entry, ...]]):
-    """For each literal the signatures it makes worth trying; an Entry is made when its literal is first seen."""
+    """For each literal the signatures it makes worth trying; an Entry is made when its literal is first seen. Most
+    literals have one: its number stands in place of a row, which takes half as long to read."""
 
-    def __init__(self, rows: Sequence[Sequence[int]], entries: _Entries) -> None:
+    def __init__(self, rows: Sequence[int | Sequence[int]], entries: _Entries) -> None:
         self._rows = rows
         self._entries = entries
 
     def __getitem__(self, number: Any) -> Any:
-        row = self._rows[number]
         if isinstance(number, slice):
-            return [tuple(map(self._entries.entry, one)) for one in row]
-        return tuple(map(self._entries.entry, row))
+            return [self[one] for one in range(*number.indices(len(self)))]
+        row = self._rows[number]
+        return (self._entries.entry(row),) if isinstance(row, int) else tuple(map(self._entries.entry, row))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -126,12 +127,16 @@ def written(rule_set: RuleSet, roots: list[str]) -> bytes:
         "exact": index.exact,
         "exact_starts": index.exact_starts,
         "caseless_starts": index.caseless_starts,
-        "exact_entries": [tuple([number[entry] for entry in row]) for row in index.exact_entries],
+        "exact_entries": [_row([number[entry] for entry in row]) for row in index.exact_entries],
         "caseless": index.caseless,
-        "caseless_entries": [tuple([number[entry] for entry in row]) for row in index.caseless_entries],
+        "caseless_entries": [_row([number[entry] for entry in row]) for row in index.caseless_entries],
     }
     start = marshal.dumps(head, _FORMAT)
     return b"".join([len(start).to_bytes(_LENGTH, "big"), start, *bodies])
+
+
+def _row(numbers: list[int]) -> int | tuple[int, ...]:
+    return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
 def _parts(rule: Rule, roots: list[str]) -> Iterator[bytes]:

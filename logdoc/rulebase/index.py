@@ -48,8 +48,8 @@ class LiteralIndex:
     exact_entries: Sequence[tuple[Entry, ...]]
     caseless: tuple[bytes, ...]
     caseless_entries: Sequence[tuple[Entry, ...]]
-    exact_starts: Mapping[bytes, Sequence[int]]
-    caseless_starts: Mapping[bytes, Sequence[int]]
+    exact_starts: Mapping[int, Sequence[int]]
+    caseless_starts: Mapping[int, Sequence[int]]
 
 
 def build_index(rules: Iterable[Rule]) -> LiteralIndex:

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any
 
 from logdoc.kept import kept_document
-from logdoc.types.rule import Examples, FactType, Kind, Rule, Signature, Text
+from logdoc.types.rule import Examples, Rule, Signature, Text
 from logdoc.types.value import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from logdoc.types.words import FactType, Kind
 
 FACTS, MILESTONES, ABNORMAL = "~facts", "~milestones", "~abnormal"
 COLLECTIVES, ATTEMPTS, STACKS = "~collectives", "~attempts", "~stacks"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from collections.abc import Iterable, Iterator, Mapping
 
 from logdoc.rulebase.index import LiteralIndex
 from logdoc.types.rule import Rule
@@ -28,7 +27,7 @@ class RuleSet:
     def active(self) -> list[Rule]:
         return [rule for rule in self.rules.values() if rule.status != "retired"]
 
-    def lazily(self) -> Sequence[Rule]:
+    def lazily(self) -> Iterable[Rule]:
         """The active rules for somebody who may never look at them: none is read before that."""
         return _Lazily(self)
 
@@ -37,7 +36,7 @@ class RuleSet:
         return [self.rules[rule_id] for rule_id in sorted(ids) if rule_id in self.rules]
 
 
-class _Lazily(Sequence[Rule]):
+class _Lazily:
     """`active()`, called when the first of them is wanted."""
 
     def __init__(self, rule_set: RuleSet) -> None:
@@ -45,13 +44,3 @@ class _Lazily(Sequence[Rule]):
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(self._rule_set.active())
-
-    def __len__(self) -> int:
-        return len(self._rule_set.active())
-
-    @overload
-    def __getitem__(self, index: int) -> Rule: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Rule]: ...
-    def __getitem__(self, index: int | slice) -> Rule | Sequence[Rule]:
-        return self._rule_set.active()[index]

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Sequence
-from typing import Any, Protocol
 
 from logdoc.kept import keep, kept
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+else:
+    Protocol = object
 
 
 class LiteralScanner(Protocol):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
-
 from logdoc.scanner.windows import BYTES_AFTER, BYTES_BEFORE, Piece, line_end, line_start, with_margins
 from logdoc.types.value import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 
 @dataclass(slots=True)

@@ -6,12 +6,17 @@ import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, Protocol
 
 from logdoc.scanner.hits import Counts, HitScan
 from logdoc.scanner.triggers import Trigger, TriggerScanner, ready_scanner
 from logdoc.scanner.windows import BYTES_AFTER, BYTES_BEFORE, Edges, Piece, WindowScan
 from logdoc.types.value import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO, Protocol
+else:
+    Protocol = object
 
 RANGE_BYTES = 32 << 20  # of one file, or of several small ones: the work of one task
 BLOCK_BYTES = 1 << 20

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Protocol
 
 from logdoc.scanner.engines import AhoCorasickScanner, hyperscan_database
 from logdoc.types.value import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+else:
+    Protocol = object
 
 BENIGN_STRIDE = 64 << 10  # a trigger that comes more often than once in this many bytes belongs to the healthy log
 LEAST_BENIGN = 16  # … but so many hits say nothing: a failure comes in bursts

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 from logdoc.sources.limits import size_in_words
 from logdoc.types.errors import InputError
 from logdoc.types.value import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object
 
 MAGIC_BYTES = 10  # what codec_of looks at
 # Small steps: what follows a finished member is copied, and a hostile file has a member every twenty bytes.

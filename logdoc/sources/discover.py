@@ -7,7 +7,6 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
 
 from logdoc.sources.hints import dump_rank, path_hints, with_hosts
 from logdoc.sources.limits import DEFAULT_LIMITS, Limits
@@ -20,6 +19,10 @@ from logdoc.sources.stream import Source
 from logdoc.sources.walk import WalkNotes, files_under, has_pattern, names_what_it_wants, paths_matching
 from logdoc.types.errors import InputError
 from logdoc.types.value import dataclass, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 STDIN_NAME = "<stdin>"
 _LOOKED_FOR = (

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from logdoc.kept.patterns import lazily
 from logdoc.sources.names import TEXT_SUFFIXES, without_compression_suffix
 from logdoc.types.record import Identity
 from logdoc.types.value import dataclass, replace
 
-Stream = Literal["stdout", "stderr"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Stream = Literal["stdout", "stderr"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import BinaryIO, Protocol, cast
 
 from logdoc.types.value import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO, Protocol
+else:
+    Protocol = object
 
 
 class Origin(Protocol):
@@ -31,7 +36,7 @@ class FileOrigin:
 
     def open(self) -> BinaryIO:
         """The file itself, for reading at any offset."""
-        return cast(BinaryIO, open(self.path, "rb", buffering=0, opener=_open_nonblocking))
+        return open(self.path, "rb", buffering=0, opener=_open_nonblocking)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, BinaryIO
 
 from logdoc.kept.patterns import lazily
 from logdoc.sources.limits import Limits
 from logdoc.sources.names import may_be_log, natural_key, shown
 from logdoc.types.errors import InputError
 from logdoc.types.value import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
 
 _URL = lazily(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _WEB = ("http", "https")

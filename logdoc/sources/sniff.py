@@ -8,8 +8,12 @@ from logdoc.kept.patterns import lazily
 from logdoc.sources.limits import Limits
 from logdoc.sources.names import ERROR_FILE, is_dump_name, without_compression_suffix
 from logdoc.sources.origins import Origin
-from logdoc.sources.stream import Kind, Reading
+from logdoc.sources.stream import Reading
 from logdoc.types.value import dataclass, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from logdoc.sources.stream import Kind
 
 HEAD_BYTES = 4 << 10
 

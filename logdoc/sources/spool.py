@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
 
 from logdoc.sources.limits import Limits, size_in_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 _CHUNK = 64 << 10
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Literal
 
 from logdoc.sources.compression import MAGIC_BYTES, Unpacking, codec_of, unpacked
 from logdoc.sources.hints import PathHints
@@ -14,7 +13,11 @@ from logdoc.sources.spool import Spool, reason
 from logdoc.types.errors import InputError
 from logdoc.types.value import dataclass, field, replace
 
-Kind = Literal["log", "error-json", "flight-recorder"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Kind = Literal["log", "error-json", "flight-recorder"]
 
 
 @dataclass(slots=True)

@@ -10,8 +10,8 @@ from textual.app import App
 from textual.content import Content
 from textual.style import Style
 
-from logdoc.types.report import Diagnosis, Outcome, ProbeOutcome
-from logdoc.types.rule import Kind
+from logdoc.types.report import Diagnosis
+from logdoc.types.words import Kind, Outcome, ProbeOutcome
 
 # Controls that a terminal could obey, and marks that turn or hide text: shown, so that a log cannot disguise a line.
 _UNSAFE = re.compile(

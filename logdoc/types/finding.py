@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from logdoc.types.record import Record
-from logdoc.types.report import ProbeOutcome, ScoreTerm, Status
-from logdoc.types.rule import FactValue, Rule, Signature, Strength
+from logdoc.types.report import ScoreTerm
+from logdoc.types.rule import FactValue, Rule, Signature
 from logdoc.types.value import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from logdoc.types.words import ProbeOutcome, Status, Strength
 
 
 @dataclass(slots=True)

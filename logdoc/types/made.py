@@ -8,11 +8,13 @@ library's own work, done when somebody looks.
 
 from __future__ import annotations
 
+import sys
 from operator import attrgetter
 
 TYPE_CHECKING = False  # as `typing` has it, which costs more to import than this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import ModuleType
     from typing import Any
 
 _FIELDS = "__value_fields__"
@@ -242,6 +244,7 @@ class _Standard:
         import dataclasses
 
         cls = self._cls
+        _spell_out(sys.modules[cls.__module__])
         members = {name: value for name, value in cls.__dict__.items() if name in cls.__annotations__}
         members |= {name: dataclasses.field(**one.given) for name, one in self._own.items()}
         members |= {"__annotations__": cls.__annotations__, "__module__": cls.__module__}
@@ -249,6 +252,15 @@ class _Standard:
         cls.__dataclass_fields__ = twin.__dataclass_fields__  # type: ignore[attr-defined]
         cls.__dataclass_params__ = twin.__dataclass_params__  # type: ignore[attr-defined]
         return cls.__dict__[self._name]
+
+
+def _spell_out(module: ModuleType) -> None:
+    """Gives a module of logdoc.types the names that its annotations use and that it does not import itself."""
+    if module.__name__.startswith("logdoc.types."):
+        from logdoc.types import words
+
+        for name in words.__all__:
+            vars(module).setdefault(name, getattr(words, name))
 
 
 def field_defaults(cls: type) -> dict[str, Any]:

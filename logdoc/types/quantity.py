@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _BYTES = {
     "": 1, "b": 1, "byte": 1, "bytes": 1,
@@ -14,12 +15,11 @@ _SECONDS = {
     "us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0,
     "m": 60.0, "min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
 }  # fmt: skip
-_QUANTITY = re.compile(r"\s*(-?[\d_,]*\.?\d+)\s*([A-Za-z]*)\s*$")
 
 
 def number_and_unit(text: str) -> tuple[float, str] | None:
     """`4.17 GiB` as (4.17, "gib"); None for a text that is no number with a unit."""
-    found = _QUANTITY.match(text)
+    found = _quantity().match(text)
     if found is None:
         return None
     return float(found.group(1).replace(",", "").replace("_", "")), found.group(2).lower()
@@ -33,6 +33,12 @@ def size_in_bytes(value: object) -> float | None:
 def duration_in_seconds(value: object) -> float | None:
     """A duration in seconds; a bare number is seconds already."""
     return _scaled(value, _SECONDS)
+
+
+@cache
+def _quantity() -> re.Pattern[str]:
+    """Compiled when a first size is read: few small logs name one."""
+    return re.compile(r"\s*(-?[\d_,]*\.?\d+)\s*([A-Za-z]*)\s*$")
 
 
 def _scaled(value: object, units: dict[str, float] | dict[str, int]) -> float | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from logdoc.types.rule import Advice, FactValue, Kind, Risk
+from logdoc.types.rule import FactValue
 from logdoc.types.value import dataclass, field
 
-Outcome = Literal["cause-found", "symptoms-only", "unrecognised", "healthy"]
-Status = Literal["confirmed", "likely", "possible", "refuted"]
-ProbeOutcome = Literal["confirms", "refutes", "unknown"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from logdoc.types.words import Advice, Kind, Outcome, ProbeOutcome, Risk, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
-
 from logdoc.types.value import dataclass, field
 
-Kind = Literal["cause", "symptom", "noise"]
-RankState = Literal["failed", "killed", "waiting"]
-Role = Literal["evidence", "context"]
-Severity = Literal["fatal", "error", "warning", "info"]
-Maturity = Literal["experimental", "stable", "retired"]
-Strength = Literal["conclusive", "strong", "weak"]
-Risk = Literal["safe", "slower", "changes-results", "needs-admin"]
-Advice = Literal["retry", "fix-first", "replace-node", "unknown"]
-Where = Literal["same-rank", "same-host", "other-rank", "anywhere"]
-FactType = Literal["text", "int", "float", "bytes", "seconds", "version"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Literal
+
+    from logdoc.types.words import Advice, FactType, Kind, Maturity, RankState, Risk, Role, Severity, Strength, Where
+
 FactValue = str | int | float | bool
 
 # Read by pydantic when a rule file is validated; this module itself needs no pydantic.

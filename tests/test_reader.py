@@ -42,6 +42,36 @@ def test_an_nccl_exception_keeps_its_last_error() -> None:
     assert found[0].body.endswith("'out of memory'")
 
 
+WRAPPED = """\
+ValueError: the length of the prompts and of the rewards differ, which this
+trainer does not allow: it pairs them one by one. Give each prompt one reward, or
+set a collator that repeats them.
+epoch 1 starts with the rest of the data
+"""
+
+
+def test_a_message_broken_by_a_narrow_console_is_one_line() -> None:
+    (found,) = records(WRAPPED)
+    first, last = found.body.split("\n")
+    assert first.startswith("ValueError: the length") and first.endswith("or set a collator that repeats them.")
+    assert found.line_of(found.body.index(last)) == 4
+
+
+def test_lines_that_a_program_ended_itself_stay_lines() -> None:
+    (found,) = records("ValueError: three settings contradict each other:\nbatch size 8\nranks 3\nsteps 5\n")
+    assert found.body.count("\n") == 3
+
+
+def test_a_path_that_found_no_room_stands_behind_its_message() -> None:
+    (found,) = records("FileNotFoundError: No such file or directory: \n'/data/shards/00017/tokens.bin'\n")
+    assert found.body == "FileNotFoundError: No such file or directory: '/data/shards/00017/tokens.bin'"
+
+
+def test_a_traceback_behind_a_margin_stands_at_it() -> None:
+    (found,) = records('      File "a.py", line 1, in f\n        x()\n    ValueError: bad\n==========\n')[:1]
+    assert found.body == '  File "a.py", line 1, in f\n    x()\nValueError: bad'
+
+
 def test_a_chain_of_exceptions_is_a_record_each() -> None:
     found = records(
         "Traceback (most recent call last):\nKeyError: 'a'\n\n"

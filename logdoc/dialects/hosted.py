@@ -1,4 +1,4 @@
-"""Prefixes of hosted notebooks and training services: Kaggle, SageMaker, Determined, torchx."""
+"""Prefixes of hosted notebooks and training services: Kaggle, SageMaker, Determined, torchx, milabench."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ HOSTED = Dialect(
         # Determined: the container's id, then who is talking in it: `fa88a9df [rank=1] || message`
         lazily(r"[0-9a-f]{8} \[rank=(?P<rank>\d+)\] \|\| ?"),
         lazily(r"\[[0-9a-f]{8}\] (?:\[rank=(?P<rank>\d+)\] )?"),
+        # milabench: the benchmark, the node or device and the tag of a run, then the stream
+        lazily(r"[a-z][\w.-]{1,160} \[(?P<stream>stdout|stderr)\](?: |$)"),
     ),
     outer=True,
 )

@@ -8,6 +8,7 @@ from logdoc.dialects.torchrun import default_group_rank
 from logdoc.reader.childfailed import failures, is_report
 from logdoc.reader.clock import seconds
 from logdoc.reader.join import Joiner
+from logdoc.reader.layout import restored
 from logdoc.reader.lines import utf8_lines
 from logdoc.reader.peel import Line, Peeler
 from logdoc.scanner.text import as_utf8
@@ -94,7 +95,7 @@ def _ordered(batch: list[Record], state: ReadState) -> list[Record]:
 
 def _records(source: str, lines: list[Line], hints: Identity | None, attempt: int) -> list[Record]:
     """A group of lines is one Record; torchrun's final report is one, and one more for each failure it lists."""
-    record = _record(source, lines, hints, attempt)
+    record = _record(source, restored(lines), hints, attempt)
     if len(lines) < MOST_REPORT_FREE_LINES or not is_report(record.body):
         return [record]
     listed = list(failures(record, lines))

@@ -18,7 +18,7 @@ from logdoc.sources.origins import FileOrigin
 from logdoc.sources.remote import RemoteOrigin
 from logdoc.types.value import dataclass, field
 
-READ_IN_FULL = 8 << 20  # bytes of all sources together: a few seconds
+READ_IN_FULL = 2 << 20  # bytes of all sources together: a second
 LARGE = 64 << 20  # from here on the whole must feel quick: less is read in full, and several processes scan
 OPENING_OF_LARGE = 512 << 10  # of all plain files together …
 OPENINGS_OF_STREAMS, OPENING_OF_STREAM = 1 << 20, 64 << 10  # … and of all others, of one at most

@@ -10,7 +10,7 @@ from logdoc.facts import FactSet, rule_values
 from logdoc.types.finding import Hypothesis, Match
 from logdoc.types.quantity import size_in_bytes
 from logdoc.types.rule import COMPARISONS, Condition, FactReference, FactValue, Operand, Rule
-from logdoc.types.value import dataclass
+from logdoc.types.value import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,22 @@ Answer = bool | None
 
 
 @dataclass(slots=True)
+class Shared:
+    """What is found once for all printers of a rule, of which a job may have ten thousand."""
+
+    answers: dict[tuple[int, str], Answer] = field(default_factory=dict)
+    _ranks: dict[str, dict[int | None, list[Match]]] = field(default_factory=dict)
+
+    def of_rank(self, name: str, matches: Sequence[Match], rank: int) -> list[Match]:
+        """Those of a signature's matches that one rank printed."""
+        if name not in self._ranks:
+            ranks = self._ranks[name] = {}
+            for match in matches:
+                ranks.setdefault(match.rank, []).append(match)
+        return self._ranks[name].get(rank, [])
+
+
+@dataclass(slots=True)
 class Scene:
     """What a condition is judged on: a rule's matches by signature, the facts, and the match under judgement."""
 
@@ -31,6 +47,7 @@ class Scene:
     anchor: Match | None = None
     ranks_seen: int = 0
     was_last: Callable[[Match], bool] = lambda match: False
+    shared: Shared = field(default_factory=Shared)
 
 
 def hypotheses(
@@ -39,19 +56,23 @@ def hypotheses(
 ) -> list[Hypothesis]:  # fmt: skip
     """Every rule whose `when` holds for at least one printer, with the matches for which it does.
 
-    `was_last` tells whether a match is the last thing its printer said (for `silent_after`).
+    `was_last` tells whether a match is the last thing its printer said (for `silent_after`). Noise that holds takes the
+    weak evidence in its records back.
     """
     by_rule: dict[str, list[Match]] = {}
     for match in matches:
         by_rule.setdefault(match.rule.id, []).append(match)
-    found = []
-    for rule in rules:
-        own = by_rule.get(rule.id)
-        if own and applies(rule, facts):
-            hypothesis = _judge(rule, own, facts, ranks_seen, was_last)
-            if hypothesis is not None:
-                found.append(hypothesis)
-    return found
+    found: dict[str, Hypothesis] = {}
+    harmless: set[int] = set()
+    order = {rule.id: rule for rule in rules if rule.id in by_rule and applies(rule, facts)}
+    for rule in sorted(order.values(), key=lambda rule: rule.kind != "noise"):
+        own = [match for match in by_rule[rule.id] if not (match.is_weak_evidence and match.record.seq in harmless)]
+        hypothesis = _judge(rule, own, facts, ranks_seen, was_last)
+        if hypothesis is not None:
+            found[rule.id] = hypothesis
+            if rule.kind == "noise":
+                harmless.update(match.record.seq for match in hypothesis.matches)
+    return [found[rule_id] for rule_id in order if rule_id in found]
 
 
 def _judge(
@@ -60,6 +81,7 @@ def _judge(
     by_name: dict[str, list[Match]] = {}
     for match in own:
         by_name.setdefault(match.name, []).append(match)
+    shared = Shared()
     evidence = [match for match in own if match.signature.role == "evidence"]
     anchors = evidence or ([] if _has_evidence(rule) else own)
     if rule.when is None:
@@ -73,7 +95,7 @@ def _judge(
             key: object = id(match) if has_values else _printer(match)
             if key not in answers:
                 values = rule_values(rule, [match, *telling], facts) if has_values else {}
-                scene = Scene(by_name, _lookup(values, facts), match, ranks_seen, was_last)
+                scene = Scene(by_name, _lookup(values, facts), match, ranks_seen, was_last, shared)
                 answers[key] = holds(rule.when, scene)
             if answers[key] is not False:
                 held.append(match)
@@ -120,18 +142,32 @@ def holds(condition: Condition, scene: Scene) -> Answer:
     if condition.none is not None:
         answers.append(_not(_any([holds(node, scene) for node in condition.none])))
     if condition.seen is not None:
-        answers.append(bool(_related(condition.seen, condition.where, scene)))
+        answers.append(_once(condition, scene, _is_seen))
     if condition.count is not None:
-        answers.append(_counted(condition, scene))
+        answers.append(_once(condition, scene, _counted))
     if condition.sequence is not None:
-        answers.append(_in_sequence(condition.sequence, condition.where, scene))
+        answers.append(_once(condition, scene, _in_sequence))
     if condition.ranks is not None:
-        answers.append(_shared(condition, scene))
+        answers.append(_once(condition, scene, _shared))
     if condition.silent_after is not None:
         answers.append(any(map(scene.was_last, _related(condition.silent_after, condition.where, scene))))
     if condition.fact is not None:
         answers.append(compare(condition, scene.fact))
     return _all(answers)
+
+
+def _once(condition: Condition, scene: Scene, judge: Callable[[Condition, Scene], Answer]) -> Answer:
+    """The judgement, made once for all printers where it looks at them all."""
+    if condition.where != "anywhere":
+        return judge(condition, scene)
+    answers, key = scene.shared.answers, (id(condition), judge.__name__)
+    if key not in answers:
+        answers[key] = judge(condition, scene)
+    return answers[key]
+
+
+def _is_seen(condition: Condition, scene: Scene) -> bool:
+    return bool(_related(condition.seen or "", condition.where, scene))
 
 
 def _any(answers: Sequence[Answer]) -> Answer:
@@ -155,6 +191,8 @@ def _related(name: str, where: Where, scene: Scene) -> list[Match]:
     if scene.anchor is None or where == "anywhere":
         return list(found)
     anchor = scene.anchor
+    if where == "same-rank" and anchor.rank is not None:
+        return scene.shared.of_rank(name, found, anchor.rank)
     if where == "same-rank":
         return [match for match in found if same_printer(match, anchor)]
     if where == "other-rank":
@@ -176,8 +214,8 @@ def same_printer(one: Match, other: Match) -> bool:
 def _counted(condition: Condition, scene: Scene) -> bool:
     found = _related(condition.count or "", condition.where, scene)
     if condition.after is not None:
-        starts = [match.record.seq for match in _related(condition.after, condition.where, scene)]
-        found = [match for match in found if starts and match.record.seq > min(starts)]
+        start = min((match.record.seq for match in _related(condition.after, condition.where, scene)), default=None)
+        found = [match for match in found if start is not None and match.record.seq > start]
     if condition.within is not None:
         times = sorted(match.record.time for match in found if match.record.time is not None)
         if len(times) == len(found):
@@ -198,10 +236,10 @@ def _densest(times: Sequence[float], within: float) -> int:
     return best
 
 
-def _in_sequence(names: Sequence[str], where: Where, scene: Scene) -> bool:
+def _in_sequence(condition: Condition, scene: Scene) -> bool:
     last = -1
-    for name in names:
-        later = [match.record.seq for match in _related(name, where, scene) if match.record.seq >= last]
+    for name in condition.sequence or ():
+        later = [match.record.seq for match in _related(name, condition.where, scene) if match.record.seq >= last]
         if not later:
             return False
         last = min(later)

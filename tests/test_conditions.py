@@ -134,3 +134,14 @@ def test_the_version_tables_add_what_the_known_versions_imply() -> None:
     unknown = FactSet()
     unknown.add([Fact(id=name, value="?", origin="log:1") for name in told])
     assert version_facts(unknown) == []
+
+
+def test_noise_takes_weak_evidence_back_only_where_it_holds(tmp_path: Path) -> None:
+    engine = engine_of(
+        tmp_path,
+        a__weak="match: {seen: {regex: 'drowned', strength: weak}}",
+        a__noise="noise:match: {seen: {regex: 'drowned'}, swam: {regex: 'swims again', role: context}}\n"
+        "when: {sequence: [seen, swam]}",
+    )
+    assert engine.explain_text("drowned\nswims again\n").outcome == "healthy"
+    assert [one.rule for one in engine.explain_text("drowned\n").diagnoses] == ["a.weak"]

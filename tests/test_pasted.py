@@ -34,6 +34,14 @@ def test_later_blocks_lose_the_same_margin_wherever_they_are_cut() -> None:
         assert lines(text, text[:cut], text[cut:]) == lines(TRACE) * 2
 
 
+def test_the_marks_of_a_quotation_go_wherever_it_is_cut() -> None:
+    text = b"".join((b"> " + line).replace(b"> \n", b">\n") for line in (TRACE + b"\nend\n").splitlines(keepends=True))
+    for cut in range(len(text)):
+        found = lines(text, text[:cut], text[cut:])
+        assert [line.lstrip() for line in found] == [line.lstrip() for line in lines(TRACE + b"\nend\n")] * 2
+    assert lines(text) == lines(TRACE + b"\nend\n")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -10,11 +10,27 @@ from logdoc.dialects.k8s import K8S
 from logdoc.dialects.kernel import KERNEL
 from logdoc.dialects.mpi import MPI
 from logdoc.dialects.nccl import NCCL
+from logdoc.dialects.pdsh import PDSH
 from logdoc.dialects.python import PYTHON
-from logdoc.dialects.ray import RAY
+from logdoc.dialects.ray import RAY, RAY_LOG
 from logdoc.dialects.slurm import SLURM, SLURM_PROGRAM
 from logdoc.dialects.torchrun import GLOG, TORCHRUN
 
-ALL: tuple[Dialect, ...] = (NCCL, TORCHRUN, GLOG, KERNEL, K8S, MPI, HOSTED, RAY, SLURM, SLURM_PROGRAM, JSONLOG, PYTHON)
+ALL: tuple[Dialect, ...] = (
+    NCCL,
+    TORCHRUN,
+    GLOG,
+    KERNEL,
+    K8S,
+    MPI,
+    PDSH,
+    HOSTED,
+    RAY,
+    RAY_LOG,
+    SLURM,
+    SLURM_PROGRAM,
+    JSONLOG,
+    PYTHON,
+)
 
 __all__ = ["ALL", "Dialect", "Peeled"]

@@ -187,22 +187,17 @@ def _number(text: str | None) -> int | None:
 
 def _without_claimed(matches: list[Match]) -> list[Match]:
     """Fallback rules judge only records that no other rule recognised, and no traceback that the program caught and
-    logged as a warning; noise takes weak evidence back."""
+    logged as a warning; what is noise in any case takes weak evidence back (the rest: conditions.hypotheses)."""
     claimed: set[int] = set()
     noise: set[int] = set()
     for match in matches:
         if not match.rule.fallback and match.signature.role == "evidence":
             claimed.add(match.record.seq)
-            if match.rule.kind == "noise":
+            if match.rule.kind == "noise" and match.rule.when is None:
                 noise.add(match.record.seq)
     return [
         match
         for match in matches
         if not (match.rule.fallback and (match.record.seq in claimed or match.record.is_caught))
-        and not (_is_weak_evidence(match) and match.record.seq in noise)
+        and not (match.is_weak_evidence and match.record.seq in noise)
     ]
-
-
-def _is_weak_evidence(match: Match) -> bool:
-    signature = match.signature
-    return match.rule.kind != "noise" and signature.role == "evidence" and signature.strength == "weak"

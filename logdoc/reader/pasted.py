@@ -1,4 +1,5 @@
-"""What pasting does to a log: the whole of it indented as a code block, or a traceback's newlines lost. Undone here."""
+"""What pasting does to a log: the whole of it indented as a code block or quoted as an answer does, or a traceback's
+newlines lost. Undone here."""
 
 from __future__ import annotations
 
@@ -21,9 +22,12 @@ _RANKS = lazily(r" +(?=\[rank\d{1,6}\]: )")
 
 
 def without_margin(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The blocks of a log without the blanks that all lines of its first block begin with."""
+    """The blocks of a log without the blanks, or the marks of a quotation, that all lines of its first block begin with."""
     stream = iter(blocks)
     first = next(stream, b"")
+    if _is_quoted(first):
+        yield from _unquoted(chain((first,), stream))
+        return
     margin = _margin(first)
     if not margin:
         yield from chain((first,), stream)
@@ -35,6 +39,18 @@ def without_margin(blocks: Iterable[bytes]) -> Iterator[bytes]:
         _, newline, last = block.rpartition(b"\n")
         owed = margin if newline else owed
         owed = owed - len(last) if last == b" " * len(last) and len(last) < owed else 0
+
+
+def _is_quoted(block: bytes) -> bool:
+    lines = [line for line in block.split(b"\n") if line.strip()] if block.startswith(b">") else []
+    return len(lines) >= LEAST_LINES and all(line.startswith(b">") for line in lines)
+
+
+def _unquoted(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    mark, starts_line = re.compile(rb"\n> ?"), True
+    for block in blocks:
+        yield mark.sub(b"\n", block.removeprefix(b">").removeprefix(b" ") if starts_line else block)
+        starts_line = block.endswith(b"\n") if block else starts_line
 
 
 def _margin(block: bytes) -> int:

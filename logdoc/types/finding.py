@@ -32,6 +32,12 @@ class Match:
     local_rank: int | None
     host: str | None
 
+    @property
+    def is_weak_evidence(self) -> bool:
+        """Whether a rule of kind noise that knows the record better takes this match back."""
+        signature = self.signature
+        return self.rule.kind != "noise" and signature.role == "evidence" and signature.strength == "weak"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:

@@ -7,14 +7,14 @@ from logdoc.kept.patterns import lazily
 
 HOSTED = Dialect(
     "hosted",
-    frozenset("[#0123456789abcdefghijklmnopqrstuvwxyz"),
+    frozenset("[#0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
     (
         # Kaggle: seconds since the start, the line's number
         lazily(r"\d{1,7}\.\d{1,3}s[\t ]+\d{1,7}[\t ]"),
         # SageMaker: `[1,mpirank:3,algo-1]<stdout>:`
         lazily(r"\[\d+,mpirank:(?P<rank>\d+),(?P<host>[A-Za-z][\w.-]{0,252})\](?:<\w+>:?)? ?"),
         # NeMo-Run and other users of torchx: role and replica, before torchrun's own prefix
-        lazily(r"(?:# )?[a-z][\w.-]{1,80}/\d{1,4} (?=\[default\d|\[rank\d|\[\d)"),
+        lazily(r"(?:# )?[A-Za-z][\w.-]{1,80}/\d{1,4} (?=\[default\d|\[rank\d|\[\d)"),
         # Determined: the container's id, then who is talking in it: `fa88a9df [rank=1] || message`
         lazily(r"[0-9a-f]{8} \[rank=(?P<rank>\d+)\] \|\| ?"),
         lazily(r"\[[0-9a-f]{8}\] (?:\[rank=(?P<rank>\d+)\] )?"),

@@ -71,6 +71,11 @@ def _width(line: bytes) -> int:
     return found.end() if found else 0
 
 
+def without_emphasis(text: str) -> str:
+    """A line that somebody made bold, as askers do with the error, without the marks."""
+    return text[2:-2] if text.startswith("**") and text.endswith("**") and not text.startswith("***") else text
+
+
 def unflattened(text: str) -> list[str]:
     """A traceback in one line as the lines it had; any other line as it is."""
     if text.count(_SOURCE_LINE) < 2:

@@ -7,6 +7,7 @@ from logdoc.dialects.base import level_name
 from logdoc.dialects.mpi import MPI
 from logdoc.dialects.ray import RAY
 from logdoc.dialects.torchrun import TORCHRUN
+from logdoc.reader.pasted import without_emphasis
 from logdoc.reader.sharpen import sharpened, start_of
 from logdoc.types.record import Identity
 from logdoc.types.value import dataclass, field
@@ -66,6 +67,7 @@ class Peeler:
                 break
             if "nccl" in line.dialects:
                 break
+        line.text = without_emphasis(line.text)
         return line
 
     def _starting(self, start: str) -> tuple[Dialect, ...]:

@@ -19,10 +19,11 @@ import pytest
 
 from logdoc.probes.base import FactSheet, run_collector
 from logdoc.probes.collect.main import SECTIONS
-from logdoc.probes.collector import FOOTER, PARTS, script_text
+from logdoc.probes.collector import FOOTER, PARTS, probe_script, script_text
 from logdoc.probes.specs import PROBES, passive_ids, spec
 
-SCRIPTS = sorted(path.name for path in resources.files("logdoc.probes.scripts").iterdir() if path.name.endswith(".py"))
+NAMES = (path.name for path in resources.files("logdoc.probes.scripts").iterdir())
+SCRIPTS = sorted(name[:-3] for name in NAMES if name.endswith(".py") and name != "__init__.py")
 
 
 def run_script(
@@ -60,8 +61,7 @@ def live() -> FactSheet:
 def test_the_script_is_python_3_8() -> None:
     ast.parse(script_text(), feature_version=(3, 8))
     for name in SCRIPTS:
-        source = (resources.files("logdoc.probes.scripts") / name).read_text(encoding="utf-8")
-        ast.parse(source, feature_version=(3, 8))
+        ast.parse(probe_script(name), feature_version=(3, 8))
 
 
 # What later Pythons added and 3.8 would only miss when the line is reached.
@@ -72,7 +72,7 @@ NEWER = {
 
 
 def test_the_scripts_call_nothing_that_python_3_8_lacks() -> None:
-    texts = [script_text(), *((resources.files("logdoc.probes.scripts") / name).read_text() for name in SCRIPTS)]
+    texts = [script_text(), *map(probe_script, SCRIPTS)]
     for node in (node for text in texts for node in ast.walk(ast.parse(text))):
         if isinstance(node, ast.Attribute):
             assert node.attr not in NEWER, node.attr
@@ -83,7 +83,7 @@ def test_the_scripts_call_nothing_that_python_3_8_lacks() -> None:
 
 
 def test_the_script_imports_only_the_standard_library() -> None:
-    texts = [script_text(), *((resources.files("logdoc.probes.scripts") / name).read_text() for name in SCRIPTS)]
+    texts = [script_text(), *map(probe_script, SCRIPTS)]
     for text in texts:
         for node in ast.walk(ast.parse(text)):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

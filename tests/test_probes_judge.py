@@ -112,6 +112,19 @@ def test_a_machine_outside_the_job_does_not_speak_for_it(engine: Engine) -> None
     assert facts_here([sheet("laptop", torch__version="2.6.0")], None, job={"node-1"}) == []
 
 
+@pytest.mark.parametrize(
+    ("named", "probed", "status"),
+    [("cn02", "login1", "likely"), ("cn02", "cn02.example", "confirmed"), ("cn[01-04]", "login1", "confirmed")],
+)
+def test_the_node_that_the_scheduler_names_is_the_failing_host(
+    tmp_path: Path, named: str, probed: str, status: str
+) -> None:
+    """`srun: error: cn02: task 1: Out Of Memory` was said by srun, wherever that ran; a list of nodes is no place."""
+    engine = engine_of(tmp_path, a__fire=RULE.replace("Fire here", r"srun: error: (?P<node>\S+): task"))
+    log = f"srun: error: {named}: task 1: Out Of Memory\n"
+    assert top(engine, sheet(probed, torch__has_nccl=False), log=log).status == status
+
+
 def test_two_sheets_of_one_host_are_one_and_the_later_counts(engine: Engine) -> None:
     old = sheet("node-1", "2025-11-03T09:00:00Z", torch__has_nccl=False, torch__version="2.5.0")
     new = sheet("node-1.example", "2025-11-03T10:00:00Z", torch__has_nccl=True)

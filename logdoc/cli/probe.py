@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from logdoc.probes.base import (
     passive_ids,
     run_collector,
     script_text,
-    sheet_json,
+    sheet_lines,
 )
 from logdoc.types.errors import InputError
 from logdoc.types.rule import Condition, Rule
@@ -74,7 +75,7 @@ def hosts_options(command: Callable[..., Any]) -> Callable[..., Any]:
 Examples:
   logdoc probe torch-build gpu-list
   logdoc probe --all > facts.json          then: logdoc explain crash.log --facts facts.json
-  logdoc probe --script > p.py && srun -N4 --ntasks-per-node=1 python p.py
+  logdoc probe --script > p.py && srun -N4 --ntasks-per-node=1 python p.py > facts.jsonl
 \b
 Can these hosts join over gloo? One file, the same for each of them:
   logdoc probe --active gloo-hosts --hosts n1,n2 --launch ssh
@@ -121,7 +122,7 @@ def probe(
     if passive or every:
         sheets.insert(0, _looked(() if every else passive, python, budget))
     for sheet in sheets:
-        click.echo(sheet_json(sheet))
+        click.echo(sheet_lines(sheet, os.environ), nl=False)
         for line in _told_errors(sheet):
             click.echo(f"logdoc: {line}", err=True)
     sys.exit(_exit(sheets, expect))

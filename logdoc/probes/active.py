@@ -10,11 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 from logdoc.probes.base import FactSheet, ProbeError, job_python, run_collector
 from logdoc.probes.collect.machine import Answer, run_command
+from logdoc.probes.collector import probe_script
 from logdoc.types.errors import InputError
 from logdoc.types.finding import Fact
 from logdoc.types.rule import FactValue
@@ -53,8 +53,7 @@ class Outcome:
 
 
 def _play(name: str, argv: Sequence[str], limit: float, env: Mapping[str, str], run: Run) -> Outcome:
-    script = (resources.files("logdoc.probes.scripts") / f"{name}.py").read_text(encoding="utf-8")
-    answer = run(argv, limit, script, env)
+    answer = run(argv, limit, probe_script(name), env)
     lines = []
     for line in answer.out.splitlines():
         if line.startswith("{"):

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from logdoc.probes.collect.machine import Answer, run_command
+from logdoc.probes.collect.pieces import printed
 from logdoc.probes.collector import script_text
+from logdoc.probes.rejoin import rejoined, unlabelled
 from logdoc.probes.specs import PROBES, ProbeSpec, passive_ids, spec
 from logdoc.types.errors import InputError
 from logdoc.types.finding import Fact
@@ -34,6 +36,7 @@ __all__ = [
     "run_collector",
     "script_text",
     "sheet_json",
+    "sheet_lines",
     "spec",
 ]
 
@@ -41,8 +44,8 @@ SCHEMA = "logdoc.facts/v1"
 FILE_LIMIT = 16 << 20
 FACT_LIMIT = 20_000
 FACT_ID = re.compile(r"[A-Za-z][\w.+-]{0,199}")
-# A sheet is a JSON object; srun --label puts `3: ` before it, and banners and notes of launchers are lines beside it.
-SHEET_START = re.compile(r"^[ \t]*(?:\d+:[ \t]*)?\{", re.MULTILINE)
+# A sheet is a JSON object; banners and notes of launchers are lines beside it.
+SHEET_START = re.compile(r"^[ \t]*\{", re.MULTILINE)
 NEXT_SHEET = re.compile(r"\s*\{")
 Runner = Callable[[Sequence[str], float, str], Answer]
 
@@ -128,10 +131,8 @@ def run_collector(
 def printed_sheet(out: str, name: str) -> FactSheet | None:
     """The last sheet in what a collector printed, beside whatever banners; raises InputError, which calls it `name`,
     where that is no sheet after all."""
-    for line in reversed(out.splitlines()):
-        if line.startswith("{") and SCHEMA in line:
-            return sheet_of(parse(line, name), "live")
-    return None
+    lines = [line for line in unlabelled(out).splitlines() if line.startswith("{") and SCHEMA in line]
+    return sheet_of(rejoined(parse(line, name) for line in lines)[-1], "live") if lines else None
 
 
 def failed_sheet(interpreter: str, answer: Answer, budget: float, only: Sequence[str]) -> FactSheet:
@@ -167,22 +168,27 @@ def load_fact_sheets(path: str | Path) -> tuple[FactSheet, ...]:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > FILE_LIMIT:
         raise InputError(f"{path}: larger than {FILE_LIMIT >> 20} MiB: not a fact file")
-    text = data.decode("utf-8-sig", "replace")
-    sheets = []
+    text = unlabelled(data.decode("utf-8-sig", "replace"))
+    values = []
     found = SHEET_START.search(text)
     if found is None:
         raise InputError(f"{path}: not a fact file: no line of it begins a JSON object")
     while found is not None:
         value, end = decode(text, found.end() - 1, str(path))
-        sheets.append(sheet_of(checked(value, str(path)), str(path)))
+        values.append(checked(value, str(path)))
         found = NEXT_SHEET.match(text, end) or SHEET_START.search(text, end)
-    return tuple(sheets)
+    return tuple(sheet_of(value, str(path)) for value in rejoined(values))
 
 
 def decode(text: str, position: int, name: str) -> tuple[Any, int]:
     try:
         return json.JSONDecoder(parse_constant=lambda constant: None).raw_decode(text, position)
     except (ValueError, RecursionError) as error:
+        if text.count(SCHEMA) > 1:
+            raise InputError(
+                f"{name}: what several hosts printed ran into each other: let each write a file of its own "
+                "(srun --output=facts-%N.json ...) and name them all"
+            ) from error
         raise InputError(f"{name}: not valid JSON: {error}") from error
 
 
@@ -253,7 +259,16 @@ def sheet_of(value: dict[str, Any], source: str) -> FactSheet:
 
 
 def sheet_json(sheet: FactSheet) -> str:
-    """A sheet as the collector would print it: `logdoc probe --json`; load_fact_sheet reads it back."""
+    """A sheet as one line of JSON; load_fact_sheet reads it back."""
+    return json.dumps(_document(sheet), ensure_ascii=False)
+
+
+def sheet_lines(sheet: FactSheet, environ: Mapping[str, str]) -> str:
+    """A sheet as the collector would print it there: one line, within a Slurm step several short ones."""
+    return printed(_document(sheet), environ)
+
+
+def _document(sheet: FactSheet) -> dict[str, Any]:
     facts = [
         {
             "id": fact.id,
@@ -265,14 +280,11 @@ def sheet_json(sheet: FactSheet) -> str:
         for fact in sheet.facts
     ]
     errors = [{"probe": error.probe, "error": error.error, "kind": error.kind} for error in sheet.errors]
-    return json.dumps(
-        {
-            "schema": SCHEMA,
-            "host": sheet.host,
-            "time": sheet.time,
-            "executable": sheet.python,
-            "facts": facts,
-            "errors": errors,
-        },
-        ensure_ascii=False,
-    )
+    return {
+        "schema": SCHEMA,
+        "host": sheet.host,
+        "time": sheet.time,
+        "executable": sheet.python,
+        "facts": facts,
+        "errors": errors,
+    }

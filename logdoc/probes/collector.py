@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from importlib import resources
 
 # In the order of their imports: each part may use those before it.
 PARTS = (
     "machine",
+    "pieces",
     "kernel_log",
     "gpu_reader",
     "gpu",
@@ -22,13 +24,15 @@ PARTS = (
     "main",
 )
 PACKAGE = "logdoc.probes.collect"
+SCRIPTS = "logdoc.probes.scripts"
+_PART_IMPORT = re.compile(rf"^from {re.escape(PACKAGE)}\.(\w+) import .*\n", re.MULTILINE)
 
 HEADER = '''#!/usr/bin/env python3
-"""logdoc's collector: prints facts about this machine as one line of JSON (logdoc.facts/v1).
+"""logdoc's collector: prints facts about this machine as JSON (logdoc.facts/v1), one line.
 
 Reads only, needs no root, changes nothing, sends nothing. Python 3.8 or newer, standard library only. By hand:
     python3 collector.py > facts.json             # on one machine
-    srun python3 collector.py > facts.jsonl       # a line for each node
+    srun -N4 --ntasks-per-node=1 python3 collector.py > facts.jsonl    # short lines, so that srun does not mix them
     kubectl exec -i POD -- python3 - < collector.py > facts.json
     ssh HOST python3 - < collector.py > facts.json
 Then: logdoc explain LOG --facts facts.json
@@ -52,8 +56,16 @@ if __name__ == "__main__":
 
 def script_text() -> str:
     """The whole collector as one script: the parts without their imports of each other."""
-    sources = [resources.files(PACKAGE).joinpath(f"{part}.py").read_text(encoding="utf-8") for part in PARTS]
-    return "\n".join([HEADER, *(part_body(source) for source in sources), FOOTER])
+    return "\n".join([HEADER, *(part_body(_source(PACKAGE, part)) for part in PARTS), FOOTER])
+
+
+def probe_script(name: str) -> str:
+    """An active probe's script as one file: a part of the collector that it uses stands where it is imported."""
+    return _PART_IMPORT.sub(lambda found: part_body(_source(PACKAGE, found[1])), _source(SCRIPTS, name))
+
+
+def _source(package: str, name: str) -> str:
+    return resources.files(package).joinpath(f"{name}.py").read_text(encoding="utf-8")
 
 
 def part_body(source: str) -> str:

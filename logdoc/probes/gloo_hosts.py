@@ -7,24 +7,29 @@ import os
 import re
 import shlex
 import socket
-import sys
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from importlib import resources
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from logdoc.probes.active import Run, run_script
 from logdoc.probes.base import FactSheet, ProbeError, job_python, printed_sheet
 from logdoc.probes.collect.machine import Answer
+from logdoc.probes.collector import probe_script
+from logdoc.probes.launchers import Launchers, ended_by_signals, started_on
 from logdoc.types.errors import InputError
 
 PROBE = "gloo-hosts"
+SCRIPT = "gloo_hosts"
 PORT = 29610
 SECONDS = 60.0
 MOST_HOSTS = 64
 # Beyond the script's own limit: the interpreter's start, or that of ssh.
 GRACE_SECONDS = 15.0
+OLD_PYTHON = "SyntaxError: "
 NOT_LISTED = 2  # argparse's exit code: this host is none of the list
+# A host that has this fact took part: it listened and called the others.
+MET = "gloo.unreached_count"
+OF_THE_OTHERS = {MET, "gloo.unreached", "gloo.not_heard", "gloo.hosts_ok", "gloo.hosts_error", "gloo.hosts_step"}
+LOOPBACK_TOLD = re.compile(r"remote=\[(?:127\.|::1\b)")
 _HOST = re.compile(r"\w[\w.-]*(?:=\w[\w.:%-]*|=::[\w.:%]*)?")
 
 
@@ -54,11 +59,7 @@ class Meeting:
 def hosts_script(meeting: Meeting) -> str:
     """The one file that plays any of the hosts, with this meeting written into its last line."""
     told = ", ".join(repr(argument) for argument in meeting.arguments)
-    return _script().replace("main(sys.argv[1:])", f"main([{told}, *sys.argv[1:]])")
-
-
-def _script() -> str:
-    return (resources.files("logdoc.probes.scripts") / "gloo_hosts.py").read_text(encoding="utf-8")
+    return probe_script(SCRIPT).replace("main(sys.argv[1:])", f"main([{told}, *sys.argv[1:]])")
 
 
 def gloo_here(meeting: Meeting, python: str | None = None, rank: int | None = None, run: Run = run_script) -> FactSheet:
@@ -68,71 +69,95 @@ def gloo_here(meeting: Meeting, python: str | None = None, rank: int | None = No
     """
     chosen = () if rank is None else ("--rank", str(rank))
     interpreter = job_python(python)
-    answer = run(
-        [interpreter, "-", *meeting.arguments, *chosen], meeting.seconds + GRACE_SECONDS, _script(), os.environ
-    )
+    argv = [interpreter, "-", *meeting.arguments, *chosen]
+    with ended_by_signals():
+        answer = run(argv, meeting.seconds + GRACE_SECONDS, probe_script(SCRIPT), os.environ)
     if answer.state == "ok" and answer.code == NOT_LISTED:
         raise InputError(
             f"{socket.gethostname()} is none of {','.join(meeting.hosts)}: run this on each of them, or let logdoc "
             "start it there with --launch ssh; --rank says which of them this is"
         )
-    return _sheet(socket.gethostname(), interpreter, answer)
+    return _sheet(socket.gethostname(), [interpreter], answer)
 
 
-def launch(meeting: Meeting, command: str, python: str | None = None, run: Run = run_script) -> tuple[FactSheet, ...]:
+def launch(meeting: Meeting, command: str, python: str | None = None, run: Run | None = None) -> tuple[FactSheet, ...]:
     """Every host's part at once, each started by `command` (ssh, `srun -w {host} -N1`, `kubectl exec -i {host} --`),
-    which is given the script through its standard input; the sheets in the order of the hosts."""
-    interpreter = python or "python3"
-    argvs = [_argv(command, meeting, rank, interpreter) for rank in range(len(meeting.hosts))]
+    which is given the script through its standard input; the sheets in the order of the hosts.
 
-    def start(argv: Sequence[str], env: Mapping[str, str] = os.environ) -> Answer:
-        return run(argv, meeting.seconds + GRACE_SECONDS, _script(), env)
-
-    with ThreadPoolExecutor(max_workers=len(argvs)) as pool:
-        answers = list(pool.map(start, argvs))
+    Where a host's part did not run, no other host's failure is told as one of the network.
+    """
     names = [host.partition("=")[0] for host in meeting.hosts]
-    return tuple(
-        _sheet(name, shlex.join(argv[:3]), answer) for name, argv, answer in zip(names, argvs, answers, strict=True)
-    )
+    words = [python or "python3", "-", *meeting.arguments, "--rank"]
+    argvs = [started_on(name, command, [*words, str(rank)]) for rank, name in enumerate(names)]
+    answers = Launchers().all_at_once(argvs, meeting.seconds + GRACE_SECONDS, probe_script(SCRIPT), run)
+    # The launcher and the interpreter, without the script's arguments.
+    launchers = [argv[: -len(words)] for argv in argvs]
+    sheets = [_sheet(*one) for one in zip(names, launchers, answers, strict=True)]
+    absent = [name for name, sheet in zip(names, sheets, strict=True) if sheet.value(MET) is None]
+    told = (_without_blame(sheet, absent) for sheet in sheets)
+    return tuple(_named(sheet, name) for sheet, name in zip(told, names, strict=True))
 
 
-def _argv(command: str, meeting: Meeting, rank: int, interpreter: str) -> list[str]:
-    name = meeting.hosts[rank].partition("=")[0]
+def _without_blame(sheet: FactSheet, absent: Sequence[str]) -> FactSheet:
+    """A host's sheet without the failure that is no wonder: it waited for hosts that never took part."""
+    if not absent or sheet.value("gloo.hosts_ok") is not False:
+        return sheet
+    error = ProbeError(probe=PROBE, error=f"no verdict: {', '.join(absent)} never took part")
+    facts = tuple(fact for fact in sheet.facts if fact.id not in OF_THE_OTHERS)
+    return replace(sheet, facts=facts, errors=(*sheet.errors, error))
+
+
+def _named(sheet: FactSheet, host: str) -> FactSheet:
+    """The sheet whose errors say of which host they are."""
+    return replace(sheet, errors=tuple(replace(error, error=f"{host}: {error.error}") for error in sheet.errors))
+
+
+def _name(sheet: FactSheet) -> str:
+    """What --hosts calls a host, else its own name."""
+    return str(sheet.value("gloo.host") or sheet.host)
+
+
+def _sheet(host: str, started: Sequence[str], answer: Answer) -> FactSheet:
+    command = shlex.join(started)
     try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise InputError(f"--launch {command}: {error}") from error
-    if not words:
-        raise InputError("--launch names the command that starts Python on a host, such as ssh")
-    asked = any("{host}" in word for word in words)
-    words = [word.replace("{host}", name) for word in words] + ([] if asked else [name])
-    return [*words, interpreter, "-", *meeting.arguments, "--rank", str(rank)]
-
-
-def _sheet(host: str, python: str, answer: Answer) -> FactSheet:
-    sheet = printed_sheet(answer.out, f"the probe on {host}")
+        sheet = printed_sheet(answer.out, f"the probe on {host}")
+    except InputError:
+        sheet = None  # something else that its start printed
     if sheet is not None:
         return sheet
+    lines = [line.strip() for line in answer.err.strip().splitlines()]
+    # The last words of what was stopped are about its being stopped.
+    words = " | ".join(lines[:2] if answer.state == "timeout" else lines[-2:])[:400]
     reasons = {
-        "missing": f"{python} does not exist",
-        "timeout": "no result within the time limit; stopped",
-        "abandoned": "hangs in the kernel and does not react to SIGKILL; left behind",
+        "missing": f"{started[0]} does not exist",
+        "refused": f"`{command}` could not be started: {words}",
+        "timeout": f"`{command}` gave no result within the time limit and was stopped" + (words and f" ({words})"),
+        "abandoned": f"`{command}` hangs in the kernel and does not react to SIGKILL; left behind",
+        "ok": f"`{command}` gave no result: {words or 'no word either'} (exit code {answer.code})",
     }
-    last = (answer.err.strip().splitlines() or [f"ended with code {answer.code}"])[-1][:300]
+    if OLD_PYTHON in words:
+        reasons["ok"] += "; the probe needs Python 3.8 or newer"
     kind = answer.state if answer.state in ("timeout", "abandoned") else "failed"
-    error = ProbeError(probe=PROBE, error=f"{host}: {reasons.get(answer.state, last)}", kind=kind)
-    return FactSheet(host=host, facts=(), errors=(error,), python=python or sys.executable, source="live")
+    error = ProbeError(probe=PROBE, error=reasons[answer.state], kind=kind)
+    return FactSheet(host=host, facts=(), errors=(error,), python=command, source="live")
 
 
 def told_in_words(sheet: FactSheet) -> str:
     """One line of what a host saw, for a reader at a terminal."""
-    host = sheet.value("gloo.host") or sheet.host
-    ok = sheet.value("gloo.hosts_ok")
+    host, missed, silent = _name(sheet), sheet.value("gloo.unreached"), sheet.value("gloo.not_heard")
+    ok, address = sheet.value("gloo.hosts_ok"), sheet.value("gloo.address")
     if ok is None:
         return f"{host}: no verdict"
-    over = (
-        f" over {sheet.value('gloo.interface')} ({sheet.value('gloo.address')})" if sheet.value("gloo.address") else ""
-    )
+    over = f" over {sheet.value('gloo.interface')} ({address})" if address else ""
+    beside = (f"; not reached from here: {missed}" if missed else "") + (f"; not heard: {silent}" if silent else "")
     if ok:
-        return f"{host}: all-reduce right after {sheet.value('gloo.hosts_seconds')} s{over}"
-    return f"{host}: all-reduce failed{over}: {sheet.value('gloo.hosts_error')}"
+        return f"{host}: all-reduce right after {sheet.value('gloo.hosts_seconds')} s{over}{beside}"
+    error = str(sheet.value("gloo.hosts_error"))
+    if sheet.value("gloo.loopback") or LOOPBACK_TOLD.search(error):
+        beside += (
+            "; a host told the others its loopback address: its name resolves to it (/etc/hosts), or "
+            "GLOO_SOCKET_IFNAME names it"
+        )
+    elif not missed and not silent and "no result within" in error:
+        beside += "; the probe's own ports are open: does a firewall drop gloo's, any of ip_local_port_range?"
+    return f"{host}: all-reduce failed{over}: {error}{beside}"

@@ -16,6 +16,8 @@ from logdoc.types.rule import Condition, ProbeUse
 from logdoc.types.words import ProbeOutcome
 
 LEAST_CONFIDENCE = 0.1  # hypotheses below are not worth a probe
+# What rules capture of the scheduler's words as `node`; a list of nodes is no place.
+ONE_NODE = re.compile(r"[A-Za-z0-9][\w.-]*")
 NO_PLACE = frozenset({"localhost", "localhost.localdomain", "127.0.0.1", "::1"})
 
 
@@ -92,6 +94,12 @@ def _looked_at(failed_on: str | None, sheet: FactSheet, job: Collection[str] = (
     return same_host(failed_on, sheet.host)
 
 
+def _place(one: Hypothesis) -> str | None:
+    """The host of the failing line, else the one node that the scheduler blames in another line."""
+    node = one.values.get("node")
+    return one.host or (node if isinstance(node, str) and ONE_NODE.fullmatch(node) else None)
+
+
 def _addresses(sheet: FactSheet) -> set[str]:
     told = [str(sheet.value(name) or "") for name in ("net.interfaces", "net.hostname_address")]
     return {word for word in re.split(r"[\s,;]+", " ".join(told)) if "." in word or ":" in word} - NO_PLACE
@@ -117,7 +125,7 @@ def _result(
         facts=told,
         command=next((sheet.commands[fact.id] for fact in told if fact.id in sheet.commands), ""),
         host=sheet.host,
-        same_host=_looked_at(one.host, sheet, job),
+        same_host=_looked_at(_place(one), sheet, job),
         strength=use.strength,
         error=failed.error if failed is not None and not told else None,
     )

@@ -91,10 +91,12 @@ def run_command(
     feed: str = "",
     env: dict[str, str] | None = None,
     stop: Callable[[int, int], None] = stop_group,
+    started: Callable[[subprocess.Popen[bytes]], None] | None = None,
 ) -> Answer:
     """Run a command in a process group of its own for at most `limit` seconds; what it printed until then counts.
 
-    A child that survives SIGKILL (blocked in the kernel by a wedged driver) is abandoned, never waited for.
+    A child that survives SIGKILL (blocked in the kernel by a wedged driver) is abandoned, never waited for. `started`
+    is given the process at once, for a caller that may have to end it from another thread.
     """
     try:
         process = subprocess.Popen(
@@ -109,18 +111,21 @@ def run_command(
         return Answer("missing", 127, "", "")
     except (OSError, ValueError) as error:
         return Answer("refused", 126, "", str(error))
+    if started:
+        started(process)
     out: list[bytes] = []
     err: list[bytes] = []
-    readers = [
-        threading.Thread(target=drain, args=(process.stdout, out), daemon=True),
-        threading.Thread(target=drain, args=(process.stderr, err), daemon=True),
-    ]
-    for reader in readers:
-        reader.start()
+    readers = listeners(process, out, err)
     if feed:
         threading.Thread(target=feed_in, args=(process.stdin, feed), daemon=True).start()
     state = "ok"
-    if not wait_briefly(process, limit):
+    try:
+        over = not wait_briefly(process, limit)
+    except BaseException:
+        # Ctrl-C reaches only this process's own group: what was started must not outlive it.
+        end_group(process, stop)
+        raise
+    if over:
         state = "timeout" if end_group(process, stop) else "abandoned"
     for reader in readers:
         reader.join(0.2 if state == "ok" else 0.05)
@@ -128,6 +133,17 @@ def run_command(
         # A grandchild holds the pipe open after its parent has gone: what came so far is the answer.
         stop(process.pid, int(signal.SIGTERM))
     return Answer(state, -1 if process.returncode is None else process.returncode, text_of(out), text_of(err))
+
+
+def listeners(process: subprocess.Popen[bytes], out: list[bytes], err: list[bytes]) -> list[threading.Thread]:
+    """Threads that read what a command prints, so that it never waits for a full pipe."""
+    readers = [
+        threading.Thread(target=drain, args=(process.stdout, out), daemon=True),
+        threading.Thread(target=drain, args=(process.stderr, err), daemon=True),
+    ]
+    for reader in readers:
+        reader.start()
+    return readers
 
 
 def end_group(process: subprocess.Popen[bytes], stop: Callable[[int, int], None]) -> bool:

@@ -1,4 +1,4 @@
-"""Runs the sections side by side, each in an expendable child, and prints the facts as one line of JSON.
+"""Runs the sections side by side, each in an expendable child, and prints the facts as JSON.
 
 Standard library only, Python 3.8. The parent never blocks in the kernel: a section that does is left behind and named.
 """
@@ -24,6 +24,7 @@ from logdoc.probes.collect.host import disk, host_memory, limits, shm
 from logdoc.probes.collect.libraries import libraries
 from logdoc.probes.collect.machine import Machine, Sheet, json_line
 from logdoc.probes.collect.network import network
+from logdoc.probes.collect.pieces import printed
 from logdoc.probes.collect.rdma import rdma
 from logdoc.probes.collect.surroundings import clock, container, environment, scheduler
 from logdoc.probes.collect.topology import topology
@@ -279,6 +280,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no section {', '.join(unknown)}; there are: {', '.join(SECTIONS)}")
     # An interpreter on a slow file system takes seconds to start: they are part of the budget.
     spent = max(0.0, time.time() - options.since) if options.since else 0.0
-    sys.stdout.write(json_line(collect(list(dict.fromkeys(only)), options.budget - spent)) + "\n")
+    sys.stdout.write(printed(collect(list(dict.fromkeys(only)), options.budget - spent), os.environ))
     sys.stdout.flush()
     return 0

@@ -1,11 +1,13 @@
 """Plays one of several hosts that join over gloo: reaches every other one, then all-reduces, and tells what it saw.
 
-Usage, on each host: python - --hosts A,B=10.0.0.2 [--port P] [--seconds S] [--rank N]. Prints one line of JSON (facts).
+Usage, on each host: python - --hosts A,B=10.0.0.2 [--port P] [--seconds S] [--rank N]. Prints facts as JSON.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import datetime
 import fcntl
 import importlib
@@ -22,12 +24,15 @@ import threading
 import time
 import zlib
 
+from logdoc.probes.collect.pieces import printed
+
 if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
     del sys.path[0]
 PROBE = "gloo-hosts"
 ELEMENTS = 1 << 16
 LISTENING = "0A"
 SIOCGIFADDR = 0x8915
+PR_SET_PDEATHSIG = 1
 PAUSE = 0.2
 # A refused connection ends a group within a moment, and with it the socket that gloo listened on.
 GLANCE = 0.02
@@ -139,6 +144,8 @@ class Meeting:
 def join_group(orders: int, out: int) -> None:
     """The child's whole life: import torch, wait for the word, join, reduce, compare."""
     os.setsid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # never left behind by a parent that was killed
     silence = os.open(os.devnull, os.O_RDWR)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
@@ -196,7 +203,9 @@ class Group:
             if select.select([self.pipe], [], [], GLANCE)[0]:
                 data = os.read(self.pipe, 1 << 16)
                 if not data:
-                    self.said.update(ok=False, error="its process died without a word")
+                    status = os.waitpid(self.pid, 0)[1]
+                    fate = f"signal {status & 127}" if status & 127 else f"exit code {status >> 8}"
+                    self.said.update(ok=False, error=f"its process died without a word ({fate})")
                     return
                 lines = (self.buffer + data).split(b"\n")
                 self.buffer = lines.pop()
@@ -212,10 +221,9 @@ class Group:
             return  # it has died: `listen` will tell
 
     def end(self) -> None:
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except OSError:
-            os.kill(self.pid, signal.SIGKILL)
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(OSError):
+                kill(self.pid, signal.SIGKILL)
 
 
 def listening_on(pid: int, store: int) -> set[str]:
@@ -281,8 +289,7 @@ class Facts:
 
     def add(self, fact: str, value: object, source: str, unit: str = "") -> None:
         if value is not None and value != "":
-            entry = {"id": "gloo." + fact, "value": value, "unit": unit, "source": source, "probe": PROBE}
-            self.facts.append(entry)
+            self.facts.append({"id": "gloo." + fact, "value": value, "unit": unit, "source": source, "probe": PROBE})
 
     def fail(self, error: str) -> None:
         self.errors.append({"probe": PROBE, "error": error, "kind": "failed"})
@@ -384,15 +391,8 @@ def main(arguments: list[str]) -> None:
     sys.stderr.flush()
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     facts = probe(hosts, rank, options.port, options.seconds)
-    sheet = {
-        "schema": "logdoc.facts/v1",
-        "host": socket.gethostname(),
-        "time": stamp,
-        "executable": sys.executable,
-        "facts": facts.facts,
-        "errors": facts.errors,
-    }
-    sys.stdout.write(json.dumps(sheet) + "\n")
+    head = {"schema": "logdoc.facts/v1", "host": socket.gethostname(), "time": stamp, "executable": sys.executable}
+    sys.stdout.write(printed({**head, "facts": facts.facts, "errors": facts.errors}, os.environ))
     sys.stdout.flush()
     os._exit(0)
 

@@ -80,6 +80,14 @@ def test_of_two_causes_the_first_wins_and_the_vaguer_steps_back(small: Engine) -
     assert "a.damp" in {entry.rule for entry in report.timeline}
 
 
+def test_the_node_to_leave_out_is_the_one_the_scheduler_names(tmp_path: Path) -> None:
+    engine = engine_of(
+        tmp_path, a__lost="match: {seen: {regex: 'Lost (?P<node>\\S+)', strength: conclusive}}\nrestart: replace-node"
+    )
+    report = engine.explain_text("(Worker pid=7, ip=head-1) Lost cn14\n")
+    assert (report.restart.advice, report.restart.exclude_hosts) == ("replace-node", ("cn14",))
+
+
 def test_the_last_attempt_is_explained_first(small: Engine) -> None:
     agent = "E1130 07:35:0{}.044000 4854 torch/distributed/elastic/multiprocessing/api.py:1002] "
     failed = "failed (exitcode: 1) local_rank: 1 (pid: 4860) of binary: python\n"

@@ -24,7 +24,8 @@ def restart_advice(
     top = kept[0]
     title = diagnoses[0].title
     if top.rule.restart == "replace-node":
-        hosts = tuple(sorted({match.host for match in top.matches if match.host}))
+        named = (match.captures.get("node") or match.host for match in top.matches)  # the scheduler's word, or a prefix
+        hosts = tuple(sorted({host for host in named if host}))
         key = "restart.replace_node" if hosts else "restart.replace_node_unknown"
         reason = phrase(key, language, title=title, hosts=", ".join(hosts))
         return Restart(advice="replace-node", reason=reason, exclude_hosts=hosts)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import logdoc
-from logdoc.cascade import in_order, number_attempts, relate, set_clocks, stall_verdict, verdicts, waiting_ranks
+from logdoc.cascade import (
+    in_order,
+    number_attempts,
+    relate,
+    set_clocks,
+    stall_verdict,
+    telling_silence,
+    verdicts,
+    waiting_ranks,
+)
 from logdoc.conditions import hypotheses
 from logdoc.facts import FactSet, observed_facts, version_facts
 from logdoc.intake import Intake, Reading
@@ -24,6 +32,7 @@ from logdoc.types.finding import Fact, Hypothesis, Match
 from logdoc.types.report import EnvironmentProblem, InputInfo, Report, Tool
 from logdoc.types.value import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logdoc.probes.base import FactSheet
 
@@ -100,7 +109,7 @@ class Engine:
         found = self._hypotheses(reading, facts)
         abnormal = _first_abnormal(reading, found)
         failures = _failures(found, options.failed or abnormal is not None)
-        relate(failures)
+        relate(failures, reading.survey.heard())
         return Study(
             reading=reading,
             facts=facts,
@@ -192,12 +201,14 @@ def _order(reading: Reading, matcher: Matcher, facts: FactSet) -> None:
     told = [*reading.matches, *watchdogs, *stacks]
     reading.survey.name_ranks(told)
     set_clocks([*told, *marks], reading.observed[MILESTONES])
-    number_attempts(told, marks)
+    number_attempts(told, marks, reading.observed[MILESTONES])
     reading.survey.progress.restart(marks)
     known = facts.value("job.world_size")
     size = known if isinstance(known, int) else None
-    said = verdicts(waiting_ranks(watchdogs), reading.survey.tracks, size)
-    said += stall_verdict(reading.survey.tracks, size)
+    heard = reading.survey.heard()
+    waiting = waiting_ranks(watchdogs)
+    said = verdicts(waiting, heard, size, telling_silence(waiting, reading.survey.tracks, reading.matches))
+    said += stall_verdict(heard, size)
     if stacks:
         from logdoc.stacks import stack_verdict
 

@@ -37,14 +37,29 @@ def parse_weights(text: str) -> Any:
 
 def rank(found: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Score every hypothesis and order them: causes before the symptoms they explain, the surest first."""
-    last = max((one.first.record.attempt for one in found), default=0)
-    rivals = [one for one in found if _is_rival(one) and one.first.record.attempt == last]
+    causes = [one for one in found if _is_rival(one)]
+    last = _decisive_attempt(found, causes)
+    rivals = [one for one in causes if one.first.record.attempt == last]
     first = earliest([one for one in rivals if not one.rule.fallback] or rivals)
     for hypothesis in found:
         hypothesis.terms = _terms(hypothesis, rivals, first, last)
         hypothesis.confidence = _confidence(hypothesis)
         hypothesis.status = _status(hypothesis)
     return sorted(found, key=_place)
+
+
+def _decisive_attempt(found: Sequence[Hypothesis], causes: Sequence[Hypothesis]) -> int:
+    """The attempt that is explained: the last one, unless all that went wrong there is that ranks waited for peers,
+    which none did in an earlier attempt: then that one's failure is why they did not come back."""
+    last = max((one.first.record.attempt for one in found), default=0)
+    own = [one for one in causes if one.first.record.attempt == last]
+    before = {match.record.attempt for one in found for match in one.matches} - {last}
+    is_fallout = all(one.rule.rank_state == "waiting" and _is_only_in(last, one) for one in own)
+    return max(before) if own and before and is_fallout else last
+
+
+def _is_only_in(attempt: int, one: Hypothesis) -> bool:
+    return all(match.record.attempt == attempt for match in one.matches)
 
 
 def _place(hypothesis: Hypothesis) -> tuple[bool, float, int, str]:
@@ -95,6 +110,8 @@ def _relations(
     table, terms = weights(), []
     if hypothesis.masked_by:
         terms.append(ScoreTerm(name=f"{hypothesis.masked_by[0]} says it more exactly", value=table["masked"]))
+    if hypothesis.first.record.attempt > last_attempt:
+        terms.append(ScoreTerm(name="ranks waited for one that failed in the attempt before", value=table["explained"]))
     if hypothesis.first.record.attempt < last_attempt:
         terms.append(ScoreTerm(name="seen only in an earlier attempt", value=table["earlier_attempt"]))
     if hypothesis.rule.kind == "symptom":

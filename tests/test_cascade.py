@@ -159,6 +159,16 @@ def test_a_clock_is_set_through_another_that_both_share_events_with() -> None:
     assert known.get("c", 0) - known.get("a", 0) == 30.0
 
 
+def test_a_step_of_another_attempt_is_no_other_time_zone() -> None:
+    """Of c's log the middle is lost, so that its later steps are the second attempt's alone."""
+
+    def steps(hour: int, *numbers: int) -> str:
+        return "".join(f"2024-01-01 {hour:02}:{number:02}:00 INFO step {number}\n" for number in numbers)
+
+    whole = steps(4, *range(9)) + steps(5, *range(9))
+    assert skews(milestones({"a": whole, "b": whole, "c": steps(4, 0, 1) + steps(5, *range(2, 9))})) == {}
+
+
 def test_without_shared_events_no_clock_is_touched() -> None:
     assert skews(milestones({"a": "2024-01-01 00:00:00 INFO step 1\n", "b": "2024-01-01 05:00:00 INFO step 9\n"})) == {}
 

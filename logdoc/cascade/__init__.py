@@ -2,7 +2,7 @@
 
 from logdoc.cascade.attempts import number_attempts
 from logdoc.cascade.clocks import set_clocks
-from logdoc.cascade.collectives import verdicts, waiting_ranks
+from logdoc.cascade.collectives import telling_silence, verdicts, waiting_ranks
 from logdoc.cascade.order import comes_before, in_order
 from logdoc.cascade.ranks import RankTrack, Survey
 from logdoc.cascade.relations import earliest, relate
@@ -18,6 +18,7 @@ __all__ = [
     "relate",
     "set_clocks",
     "stall_verdict",
+    "telling_silence",
     "verdicts",
     "waiting_ranks",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from logdoc.reader.clock import is_uptime, is_yearless, with_year, year_of
 from logdoc.types.finding import Match
@@ -70,16 +70,22 @@ def skews(milestones: Iterable[Match]) -> Mapping[Clock, float]:
     return {clock: offset for clock, offset in known.items() if abs(offset) >= LEAST_SKEW_SECONDS}
 
 
-def _events(milestones: Iterable[Match]) -> Iterable[Mapping[Clock, float]]:
-    """When each clock saw an event: a training step, or one collective that timed out on everybody."""
-    events: dict[tuple[str, ...], dict[Clock, float]] = {}
+def _events(milestones: Iterable[Match]) -> Iterator[Mapping[Clock, float]]:
+    """When each clock first saw an event: a training step, or one collective that timed out on everybody.
+
+    A step that a restart repeats is compared among clocks that saw it equally often: of the others some lines are lost,
+    and their first may be another attempt's.
+    """
+    events: dict[tuple[str, ...], dict[Clock, list[float]]] = {}
     for match in milestones:
         time = match.record.near_time if match.record.time is not None else None
         if time is not None:
             said = match.captures
             event = (match.name, said.get("n", ""), said.get("seq", ""), said.get("op", ""))
-            events.setdefault(event, {}).setdefault(clock_of(match.record), time)
-    return events.values()
+            events.setdefault(event, {}).setdefault(clock_of(match.record), []).append(time)
+    for passed in events.values():
+        for count in {len(times) for times in passed.values()}:
+            yield {clock: times[0] for clock, times in passed.items() if len(times) == count}
 
 
 def _offset(clock: Clock, shared: Sequence[Mapping[Clock, float]], known: Mapping[Clock, float]) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from logdoc.cascade.ranks import RankTrack
 from logdoc.types.finding import Match
 from logdoc.types.record import Identity, Record
 from logdoc.types.value import dataclass, replace
@@ -20,7 +21,10 @@ MOST_NAMED = 16
 
 @dataclass(slots=True)
 class Waiting:
-    """What one rank's watchdog said of one group. Numbers are the group's sequence numbers; `timeout` in seconds."""
+    """What one rank said of a collective of one group that did not end: its watchdog, or gloo, which counts nothing.
+
+    Numbers are the group's sequence numbers; `timeout` in seconds.
+    """
 
     rank: int
     record: Record
@@ -34,11 +38,12 @@ class Waiting:
 
     @property
     def collective(self) -> str:
-        return f"{self.op or 'collective'} #{self.seq if self.seq is not None else '?'}"
+        number = f" #{self.seq}" if self.seq is not None else ""
+        return f"{self.op or 'a collective'}{number}"
 
 
 def waiting_ranks(matches: Iterable[Match]) -> list[Waiting]:
-    """One entry an attempt, rank and collective, from its `WorkNCCL(…)` and `last enqueued work` lines, in order."""
+    """One entry an attempt, rank and collective, in order: `WorkNCCL(…)` and `last enqueued work`, or gloo's error."""
     found: dict[tuple[int, int, int | None], Waiting] = {}
     for match in matches:
         if match.rank is None:
@@ -46,7 +51,9 @@ def waiting_ranks(matches: Iterable[Match]) -> list[Waiting]:
         said = match.captures
         seq = int(said["seq"]) if "seq" in said else None
         waiting = found.setdefault((match.record.attempt, match.rank, seq), Waiting(match.rank, match.record, seq=seq))
-        if match.name == "work":
+        if match.name == "gloo":
+            waiting.timeout = int(said["timeout"]) / 1000
+        elif match.name == "work":
             waiting.op = said["op"]
             waiting.timeout = int(said["timeout"]) / 1000
             if "numel_in" in said:
@@ -65,19 +72,62 @@ def _group(said: Mapping[str, str]) -> str:
     return DEFAULT_GROUP if number == "0" else f"group {number}"
 
 
-def verdicts(waiting: Sequence[Waiting], seen: Iterable[int], world_size: int | None) -> list[Record]:
-    """The verdict on every group whose collective timed out, the first one to time out first; of the last attempt."""
-    latest = max((one.record.attempt for one in waiting), default=0)
+def telling_silence(
+    waiting: Sequence[Waiting], tracks: Mapping[int, RankTrack], matches: Iterable[Match]
+) -> dict[int, str]:
+    """Ranks that said nothing of a timeout in the last attempt though their words would be here, and what shows it.
+
+    One with an error of its own, among `matches`, is none of them.
+    """
+    latest = _latest(waiting)
+    last = [one for one in waiting if one.record.attempt == latest]
+    waits = {one.rank for one in last}
+    erred = {match.rank for match in matches if match.record.attempt == latest and _is_own_error(match)}
+    sources = {one.record.source for one in last}
+    reached = {tracks[rank].milestone for rank in waits if rank in tracks}
+    found = {}
+    for rank, track in tracks.items():
+        if rank in waits or rank in erred:
+            continue
+        if track.last is not None and track.milestone is not None and reached == {track.milestone}:
+            found[rank] = "though it printed before and came as far as they"
+        elif track.last is None and track.reported in sources:
+            found[rank] = "though the launcher's report of it is there"
+    return found
+
+
+def _is_own_error(match: Match) -> bool:
+    """Whether it shows that its rank failed or waited, not merely that it was killed or what it was busy with."""
+    rule, signature = match.rule, match.signature
+    is_clear = signature.role == "evidence" and signature.strength != "weak"
+    return is_clear and rule.kind != "noise" and rule.rank_state != "killed"
+
+
+def _latest(waiting: Iterable[Waiting]) -> int:
+    return max((one.record.attempt for one in waiting), default=0)
+
+
+def verdicts(
+    waiting: Sequence[Waiting], seen: Iterable[int], world_size: int | None, telling: Mapping[int, str] | None = None
+) -> list[Record]:
+    """The verdict on every group whose collective timed out, the first one to time out first; of the last attempt.
+
+    `seen`: the ranks that spoke; `telling`: see `telling_silence`.
+    """
+    telling = telling or {}
+    latest = _latest(waiting)
     groups: dict[str, list[Waiting]] = {}
     for one in waiting:
         if one.record.attempt == latest:
             groups.setdefault(one.group, []).append(one)
-    present = set(seen)
+    present = set(seen) | telling.keys()
     records = []
     for name, members in groups.items():
         waits_elsewhere = {one.rank for other in groups.values() for one in other} - {one.rank for one in members}
         expected = _expected(name, members, present, world_size) - waits_elsewhere
-        records += _verdict(name, _earliest_each(members), expected, present, len(waits_elsewhere))
+        if all(one.op is None and one.seq is None for one in members):  # of gloo others may have had another error
+            expected &= telling.keys() | {one.rank for one in members}
+        records += _verdict(name, _earliest_each(members), expected, present, len(waits_elsewhere), telling)
     return records
 
 
@@ -101,7 +151,14 @@ def _expected(name: str, members: Sequence[Waiting], present: set[int], world_si
     return ranks | present
 
 
-def _verdict(name: str, members: list[Waiting], expected: set[int], present: set[int], elsewhere: int) -> list[Record]:
+def _verdict(
+    name: str,
+    members: list[Waiting],
+    expected: set[int],
+    present: set[int],
+    elsewhere: int,
+    telling: Mapping[int, str],
+) -> list[Record]:
     """`elsewhere`: ranks that gave up in a collective of another group; they wait for the missing ones there."""
     first = members[0]
     waited = f" after waiting {first.timeout:g} s" if first.timeout is not None else ""
@@ -130,20 +187,22 @@ def _verdict(name: str, members: list[Waiting], expected: set[int], present: set
     if missing and len(missing) <= max(len(members), 1) and len(missing) <= MOST_NAMED:
         gave_up = f"never reported {where}, {len(members) + elsewhere} ranks gave up{waited}"
         return [
-            _said(first, f"collective verdict: rank {rank} {gave_up}{_known(rank, missing, present)}", rank)
+            _said(first, f"collective verdict: rank {rank} {gave_up}{_known(rank, missing, present, telling)}", rank)
             for rank in missing
         ]
-    if len(members) > 1 and not missing and len({one.seq for one in members}) == 1:
+    counted = first.op is not None or first.seq is not None
+    if counted and len(members) > 1 and not missing and len({one.seq for one in members}) == 1:
         text = f"collective verdict: all {len(members)} ranks wait inside the same {where}{waited}; none is late"
         return [_said(first, text, None)]
     return []
 
 
-def _known(rank: int, missing: Sequence[int], present: set[int]) -> str:
+def _known(rank: int, missing: Sequence[int], present: set[int], telling: Mapping[int, str]) -> str:
     """What else is known of a rank that did not report."""
     if rank not in present:
         return "; it printed nothing at all"
-    return "; it alone did not, though it printed before" if len(missing) == 1 else ""
+    how = telling.get(rank, "though it printed before")
+    return f"; it alone did not, {how}" if len(missing) == 1 else ""
 
 
 def _ranks_of(call: str, members: Sequence[Waiting]) -> str:

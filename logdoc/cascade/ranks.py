@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from logdoc.cascade.agents import Nodes, is_short_number, ranks_named_by_agents
 from logdoc.cascade.progress import Progress
 from logdoc.kept.patterns import lazily
+from logdoc.reader.childfailed import DIALECT
 from logdoc.rulebase.observations import observations
 from logdoc.types.finding import Match
 from logdoc.types.record import Identity, Record
@@ -16,7 +18,11 @@ GROUP_RANK = ("[Rank ", "[PG ")  # such a rank may count within a group: weaker 
 
 @dataclass(slots=True)
 class RankTrack:
-    """One rank through the log. `passed` are milestones (ids of observations.yaml), `milestone` the furthest one."""
+    """One rank through the log. `passed` are milestones (ids of observations.yaml), `milestone` the furthest one.
+
+    `first` and `last` are its own words: what a launcher reports of a rank is not. So both may be None; `reported` is
+    the source of such a report.
+    """
 
     rank: int
     host: str | None = None
@@ -25,6 +31,7 @@ class RankTrack:
     last: Record | None = None
     milestone: str | None = None
     passed: set[str] = field(default_factory=set)
+    reported: str | None = None
 
 
 @dataclass(slots=True)
@@ -34,6 +41,7 @@ class Survey:
     tracks: dict[int, RankTrack] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
     progress: Progress = field(default_factory=Progress)
+    _nodes: Nodes = field(default_factory=Nodes)
     _last_of_source: dict[str, int] = field(default_factory=dict)
     _ranks_of_process: dict[tuple[str | None, int], set[int]] = field(default_factory=dict)
     _local_only: dict[int, RankTrack] = field(default_factory=dict)
@@ -49,12 +57,8 @@ class Survey:
             self._last_of_source[record.source] = record.seq
             if who.host is not None:
                 self.hosts.add(who.host)
-            if who.rank is not None:
-                self._note(self.tracks, who.rank, record)
-            elif who.local_rank is not None:
-                self._note(self._local_only, who.local_rank, record)
-            elif who.task is not None:
-                self._note(self._tasks, who.task, record)
+                self._nodes.see(record)
+            self._track(record, who.rank)
             if who.rank is not None and who.pid is not None:
                 self._ranks_of_process.setdefault((who.host, who.pid), set()).add(who.rank)
             if who.rank is not None and who.task is not None and not record.body.startswith(GROUP_RANK):
@@ -62,18 +66,20 @@ class Survey:
 
     def reach(self, milestones: Iterable[Match]) -> None:
         """Note how far each rank came. NCCL's init lines also tell which rank a process is."""
-        order = observations().milestones
         for match in milestones:
             who = match.record.who
             if match.rank is not None and who.pid is not None and who.rank is None:
                 self._ranks_of_process.setdefault((who.host, who.pid), set()).add(match.rank)
             self.progress.see(match)
-            if match.rank is None:
+            track = self._track(match.record, match.rank)
+            if track is None:
                 continue
-            track = self._note(self.tracks, match.rank, match.record)
             track.passed.add(match.name)
-            if track.milestone is None or order[match.name].order > order[track.milestone].order:
-                track.milestone = match.name
+            track.milestone = _further(track.milestone, match.name)
+
+    def heard(self) -> dict[int, RankTrack]:
+        """The ranks that spoke themselves; a launcher's report may have added others."""
+        return {rank: track for rank, track in self.tracks.items() if track.last is not None}
 
     def settle(self, several_nodes: bool) -> None:
         """On a single node the local rank is the global one, so printers known by it alone become ranks.
@@ -82,16 +88,25 @@ class Survey:
         """
         if self._tasks and self._one_task_a_rank():
             self._tasks_are_ranks = True
-            for number, track in self._tasks.items():
-                self.tracks.setdefault(number, track)
+            self._adopt(self._tasks)
         if several_nodes or any(track.local_rank not in (None, rank) for rank, track in self.tracks.items()):
             return
         if self._local_only:
             self._local_is_global = True
         elif self.tracks:
             return
-        for number, track in (self._local_only or self._tasks).items():
-            self.tracks.setdefault(number, track)
+        self._adopt(self._local_only or self._tasks)
+
+    def _adopt(self, tracks: dict[int, RankTrack]) -> None:
+        """Take these numbers for ranks. What a rank said under both names is one track."""
+        for number, track in tracks.items():
+            known = self.tracks.setdefault(number, track)
+            if known is track:
+                continue
+            known.host, known.first = known.host or track.host, _earlier(known.first, track.first)
+            known.last = _later(known.last, track.last)
+            known.passed |= track.passed
+            known.milestone = _further(known.milestone, track.milestone)
 
     def _one_task_a_rank(self) -> bool:
         others = any(ranks != {task} for task, ranks in self._ranks_of_task.items())
@@ -124,10 +139,17 @@ class Survey:
 
     def name_ranks(self, matches: Sequence[Match]) -> None:
         """Give matches of half-named printers their rank, and those that name a process (the kernel's) its rank."""
+        named = ranks_named_by_agents(matches, self._nodes, self._ranks_of_process, self.tracks.keys())
+        for process, rank in named.items():
+            self._ranks_of_process.setdefault(process, {rank})
         for match in matches:
             if self._tasks_are_ranks and match.record.who.task is not None and "rank" not in match.captures:
                 match.rank = match.record.who.task
             if match.rank is not None or "rank" in match.captures:
+                continue
+            task = match.captures.get("task", "")
+            if self._tasks_are_ranks and is_short_number(task):  # srun's own words on one of its tasks
+                match.rank = int(task) if int(task) in self.tracks else None
                 continue
             pid = match.captures.get("pid") or _pid_in_kernel_line(match.record)
             if pid is not None:
@@ -137,7 +159,7 @@ class Survey:
 
     def _rank_of_pid(self, text: str, host: str | None) -> int | None:
         """The only rank that ran as this process, on this host where both are known."""
-        if not text.isdecimal():
+        if not is_short_number(text):
             return None
         found: set[int] = set()
         for (where, pid), ranks in self._ranks_of_process.items():
@@ -145,16 +167,41 @@ class Survey:
                 found |= ranks
         return found.pop() if len(found) == 1 else None
 
+    def _track(self, record: Record, rank: int | None) -> RankTrack | None:
+        """Note a record in its printer's track: that of its rank, or of what else it is known by."""
+        who = record.who
+        if rank is not None:
+            return self._note(self.tracks, rank, record)
+        if who.local_rank is not None:
+            return self._note(self._local_only, who.local_rank, record)
+        return self._note(self._tasks, who.task, record) if who.task is not None else None
+
     @staticmethod
     def _note(tracks: dict[int, RankTrack], number: int, record: Record) -> RankTrack:
         track = tracks.setdefault(number, RankTrack(number))
         track.host = track.host or record.who.host
         track.local_rank = record.who.local_rank if track.local_rank is None else track.local_rank
+        if DIALECT in record.dialects:
+            track.reported = record.source
+            return track
         if track.first is None:
             track.first = record
         if track.last is None or record.seq >= track.last.seq:
             track.last = record
         return track
+
+
+def _further(one: str | None, other: str | None) -> str | None:
+    order = observations().milestones
+    return max(one, other, key=lambda name: order[name].order) if one and other else one or other
+
+
+def _earlier(one: Record | None, other: Record | None) -> Record | None:
+    return min(one, other, key=lambda record: record.seq) if one and other else one or other
+
+
+def _later(one: Record | None, other: Record | None) -> Record | None:
+    return max(one, other, key=lambda record: record.seq) if one and other else one or other
 
 
 _PID = lazily(r"\bpid(?:=| )'?(\d{1,8})\b")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from logdoc.cascade.order import comes_before
 from logdoc.conditions import same_printer
 from logdoc.kept.patterns import lazily
-from logdoc.reader.childfailed import DIALECT
+from logdoc.reader.childfailed import DIALECT, ROOT_CAUSE
 from logdoc.types.finding import Hypothesis, Match
 from logdoc.types.rule import fits
 
@@ -19,20 +19,79 @@ _EXIT = lazily(r"exitcode: [1-9]")  # of an exception; a signal's number is nega
 MINOR = ("warning", "info")  # such a cause may be true and still break nothing
 
 
-def relate(found: Sequence[Hypothesis]) -> None:
-    """Fill `masked_by`, `explained_by` and `explains` of all hypotheses."""
+def relate(found: Sequence[Hypothesis], heard: Collection[int] = ()) -> None:
+    """Fill `masked_by`, `explained_by` and `explains` of all hypotheses. `heard`: the ranks that spoke themselves."""
     for one in found:
         for other in found:
             if one is not other and _masks(one, other):
                 other.masked_by.append(one.rule.id)
+    leaver = _left_without_a_word(found, heard)
     for symptom in found:
         if symptom.rule.kind != "symptom":
             continue
         for cause in found:
-            if cause is not symptom and cause.rule.severity not in MINOR and _explains(cause, symptom):
+            if cause is symptom or cause.rule.severity in MINOR:
+                continue
+            if leaver is None or cause.rule.kind == "cause" or leaver not in (cause, symptom):
+                explains = _explains(cause, symptom)
+            else:
+                explains = cause is leaver
+            if explains:
                 symptom.explained_by.append(cause.rule.id)
                 cause.explains.append(symptom.rule.id)
+    _name_by_masked(found)
     _name_by_report(found)
+
+
+def _left_without_a_word(found: Sequence[Hypothesis], heard: Collection[int]) -> Hypothesis | None:
+    """The symptom that torchrun saw a rank leave first of which no more is known, though its output is there: nothing
+    else shows on it, so what shows on its peers is the consequence of its leaving.
+
+    Its output is there if it was heard, or if its peers are in the source that holds the report; or it does not matter
+    because that report lists them all. Each node's agent reports the first of its own ranks, and those that were left
+    behind show it, if the lines tell their ranks.
+    """
+    waiting = [match for one in found if one.rule.rank_state == "waiting" for match in one.matches]
+    if any(match.rank is None and match.signature.role == "evidence" for match in waiting):
+        return None
+    for one in found:
+        if one.rule.kind != "symptom" or one.rule.rank_state != "failed":
+            continue
+        others = [match for other in found if other is not one for match in other.matches if match.rank is not None]
+        spoken = {(match.rank, match.record.source) for match in others if _is_own_voice(match)}
+        ranks = {rank for rank, _ in spoken}
+        reported = [match for match in one.matches if match.record.component == ROOT_CAUSE and match.rank is not None]
+        silent = [match for match in reported if match.rank not in ranks]
+        if len({match.rank for match in silent}) != 1:
+            continue
+        rank, source = silent[0].rank, silent[0].record.source
+        listed = {match.rank for match in [*others, *reported] if DIALECT in match.record.dialects}
+        is_only_report = len({match.rank for match in reported}) == 1 and ranks <= listed
+        if rank in heard or is_only_report or any(where == source for _, where in spoken):
+            one.matches.sort(key=lambda match: match.rank != rank)
+            return one
+    return None
+
+
+def _is_own_voice(match: Match) -> bool:
+    """Whether its rank said it, not a launcher that speaks of it."""
+    who = match.record.who
+    named = (who.rank, who.local_rank, who.task, who.pid)
+    return DIALECT not in match.record.dialects and any(number is not None for number in named)
+
+
+def _name_by_masked(found: Sequence[Hypothesis]) -> None:
+    """What its host's kernel says of a failure, without a rank, is of the only rank that says the same less exactly."""
+    for one in found:
+        vaguer = [other for other in found if one.rule.id in other.masked_by]
+        shown = {match.rank: match for other in vaguer for match in other.matches}
+        if one.rule.kind != "cause" or len(shown) != 1 or any(match.rank is not None for match in one.matches):
+            continue
+        (shown_once,) = shown.values()
+        for match in one.matches:
+            hosts = {match.host, shown_once.host} - {None}
+            if match.record.attempt == shown_once.record.attempt and len(hosts) < 2:
+                match.rank, match.local_rank = shown_once.rank, shown_once.local_rank
 
 
 def _name_by_report(found: Sequence[Hypothesis]) -> None:

@@ -66,7 +66,7 @@ def build_report(findings: Findings, tool: Tool, info: InputInfo, language: str)
     kept = _worth_showing(shown, outcome)
     diagnoses = tuple(_diagnosis(one, findings, language) for one in kept)
     abnormal = _abnormal(findings.abnormal) if outcome == "unrecognised" else None
-    ranks = rank_table(findings.survey, findings.ranked, findings.facts, language)
+    ranks = rank_table(findings.survey, findings.ranked, kept[0] if kept else None, findings.facts, language)
     culprits = [rank for recorded in findings.recorded for rank in recorded.culprits]
     return Report(
         schema="logdoc.report/v1",

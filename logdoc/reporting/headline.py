@@ -36,6 +36,8 @@ def headline(
     if outcome == "symptoms-only":
         key = "headline.symptoms" if top.kind == "symptom" else "headline.possible"
         sentence = phrase(key, language, title=top.title)
+        if len(culprits) == 1:
+            return phrase("headline.rank", language, rank=culprits[0], title=sentence)
         return phrase("headline.ranks", language, ranks=spans(culprits), title=sentence) if culprits else sentence
     fallen = {row.rank for row in ranks.table if row.state in ("failed", "killed", "waiting")}
     others = len(fallen - {top.origin.rank, *top.ranks})

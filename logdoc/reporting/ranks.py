@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     State = Literal["failed", "killed", "waiting", "silent", "finished", "unknown"]
 
 
-def rank_table(survey: Survey, ranked: Sequence[Hypothesis], facts: FactSet, language: str) -> Ranks:
-    """One row a rank that was seen or named; `first_failure` is the rank of the best cause, if the log names it."""
+def rank_table(
+    survey: Survey, ranked: Sequence[Hypothesis], best: Hypothesis | None, facts: FactSet, language: str
+) -> Ranks:
+    """One row a rank that was seen or named; `first_failure` is the rank of the best one, if the log names it.
+
+    A symptom of ranks that wait for another one says who did not fail first.
+    """
     errors = _first_errors(ranked)
     tracks = dict(survey.tracks)
     for rank in errors:
@@ -29,10 +34,14 @@ def rank_table(survey: Survey, ranked: Sequence[Hypothesis], facts: FactSet, lan
     return Ranks(
         world_size=size,
         seen=len(survey.tracks),
-        first_failure=ranked[0].rank if ranked else None,
+        first_failure=best.rank if best is not None and not _waits(best) else None,
         silent=_silent(survey, size),
         table=tuple(_row(tracks[rank], errors.get(rank, []), language) for rank in sorted(tracks)),
     )
+
+
+def _waits(one: Hypothesis) -> bool:
+    return one.rule.kind == "symptom" and one.rule.rank_state == "waiting"
 
 
 def _first_errors(ranked: Sequence[Hypothesis]) -> dict[int, list[Match]]:

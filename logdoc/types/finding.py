@@ -96,10 +96,10 @@ class Hypothesis:
 
     @property
     def rank(self) -> int | None:
-        """The rank that failed: the origin's, else the only one that any of its matches names."""
+        """The rank that failed: the origin's, else the only one that any match of the same attempt names."""
         if self.origin.rank is not None:
             return self.origin.rank
-        ranks = {match.rank for match in self.matches if match.rank is not None}
+        ranks = {match.rank for match in self._of_its_attempt() if match.rank is not None}
         return ranks.pop() if len(ranks) == 1 else None
 
     @property
@@ -107,5 +107,8 @@ class Hypothesis:
         """The host it happened on, by the same rule."""
         if self.origin.host is not None:
             return self.origin.host
-        hosts = {match.host for match in self.matches if match.host is not None}
+        hosts = {match.host for match in self._of_its_attempt() if match.host is not None}
         return hosts.pop() if len(hosts) == 1 else None
+
+    def _of_its_attempt(self) -> list[Match]:
+        return [match for match in self.matches if match.record.attempt == self.origin.record.attempt]

@@ -29,14 +29,14 @@ class Progress:
     """What was done in each source, and by which rank. Feed it the milestones and the marks of restarts in order."""
 
     _steps: dict[tuple[str, int | None], deque[int]] = field(default_factory=dict)
-    _finished: dict[str, int] = field(default_factory=dict)
+    _finished: dict[str, list[int]] = field(default_factory=dict)
     _restarts: dict[str, list[int]] = field(default_factory=dict)
 
     def see(self, milestone: Match) -> None:
         """Note a milestone."""
         source, seq = milestone.record.source, milestone.record.seq
         if milestone.name == FINISHED:
-            self._finished.setdefault(source, seq)
+            self._finished.setdefault(source, []).append(seq)
         elif milestone.name in GOING_ON:
             for rank in {milestone.rank, None}:
                 self._steps.setdefault((source, rank), deque(maxlen=STEPS_AFTER_ERROR)).append(seq)
@@ -47,17 +47,20 @@ class Progress:
             self._restarts.setdefault(mark.record.source, []).append(mark.record.seq)
 
     def survived(self, match: Match) -> bool:
-        """Whether the job went on after this, or printed it, as no error, when it had finished. Only within a source
-        do numbers tell the order, so only there it can be known."""
+        """Whether the job went on after this, or printed it, as no error, when it had finished; a mere symptom also where
+        a later attempt finished. Only within a source do numbers tell the order, so only there it can be known."""
         record = match.record
         if OF_OTHERS.intersection(record.dialects):
             return False
-        if _is_mild(record) and self._finished.get(record.source, record.seq) < record.seq:
+        finished = self._finished.get(record.source, [record.seq])
+        if _is_mild(record) and finished[0] < record.seq:
             return True
         own = self._steps.get((record.source, match.rank)) if match.rank is not None else None
         steps = self._steps.get((record.source, None)) if own is None else own
         ends = (seq for seq in self._restarts.get(record.source, ()) if seq > record.seq)
         end = min(ends, default=None)
+        if match.rule.kind == "symptom" and end is not None and end < finished[-1]:
+            return True
         later = [seq for seq in steps or () if seq > record.seq and (end is None or seq < end)]
         return len(later) >= (STEPS_AFTER_WARNING if _is_mild(record) else STEPS_AFTER_ERROR)
 

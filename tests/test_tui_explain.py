@@ -358,14 +358,21 @@ def explained_below(pilot: Pilot[None]) -> RulesScreen | HelpScreen:
     return pilot.app.screen_stack[1]  # type: ignore[return-value]
 
 
-async def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (InputError("x.log: [/gone] no such file"), "x.log: [/gone] no such file"),
+        (OverflowError("[/x] too large"), "OverflowError: [/x] too large"),
+    ],
+)
+async def test_what_goes_wrong_is_said_in_one_line(tmp_path: Path, fault: Exception, said: str) -> None:
     class Unreadable(FixedCase):
         def report(self, language: str, watch: Watch) -> Report:
-            raise InputError("x.log: [/gone] no such file")
+            raise fault
 
     async with app_of(Unreadable(), tmp_path).run_test(size=SIZE) as pilot:
         await settled(pilot)
-        assert [note.message for note in pilot.app._notifications] == ["x.log: [/gone] no such file"]
+        assert [note.message for note in pilot.app._notifications] == [said]
         await press(pilot, "c", "y", "e", "p", "r")
 
 

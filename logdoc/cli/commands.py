@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
+from typing import Any
 
 import click
 
 from logdoc import __version__
 from logdoc.cli.arguments import COMMANDS, explain_arguments, names_input
+from logdoc.cli.common import said_plainly
 from logdoc.cli.main import HELP_COLUMNS
 
 # a command's module is imported when it is used; where it is not the module of its name, and the function not either
@@ -16,6 +19,11 @@ _PLACES = {"run": ("run", "run_command"), "doctor": ("probe", "doctor"), "verify
 
 class _Front(click.Group):
     """Commands by name; a path, a pattern or `-` in their place means `explain`."""
+
+    @said_plainly
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """What the library itself prints, such as help, may meet a full disk too."""
+        return super().main(*args, **kwargs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -33,6 +41,10 @@ class _Front(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and names_input(args[0]):
             args = ["explain", *args]
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"There is no command and no file {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import wraps
 
 from logdoc.types.errors import InputError, LogdocError, RulesError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 EXIT_HEALTHY, EXIT_FAILURE_FOUND, EXIT_USAGE, EXIT_RULES_INVALID = 0, 1, 2, 3
+EXIT_INTERRUPTED = 130  # as a shell says it of a program that Ctrl-C ended
 
 
 def said_plainly(command: Callable[P, R]) -> Callable[P, R]:
@@ -24,6 +26,7 @@ def said_plainly(command: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        _mend_streams()
         try:
             return command(*args, **kwargs)
         except RulesError as error:
@@ -35,18 +38,63 @@ def said_plainly(command: Callable[P, R]) -> Callable[P, R]:
         except BrokenPipeError:
             _forget_stdout()
             sys.exit(EXIT_HEALTHY)
+        except OSError as error:
+            _forget_stdout()
+            note(f"logdoc: {_told(error)}")
+            sys.exit(EXIT_USAGE)
+        except KeyboardInterrupt:
+            note("logdoc: interrupted")
+            sys.exit(EXIT_INTERRUPTED)
+        except Exception as error:
+            if sys.flags.dev_mode or type(error).__module__.startswith("click."):  # whose errors say themselves
+                raise
+            note(f"logdoc: {_own_fault(error)}")
+            sys.exit(EXIT_USAGE)
 
     return guarded
 
 
+def _mend_streams() -> None:
+    """A stream the caller closed leads nowhere, and one that cannot hold a sign says `?` for it."""
+    for name, flags in (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr", os.O_WRONLY)):
+        stream = getattr(sys, name)
+        if stream is None:
+            # the lowest free descriptor is the closed one, which no log file may be given
+            descriptor = os.open(os.devnull, flags)
+            setattr(sys, name, open(descriptor, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
+        elif name != "stdin" and not _holds_all(stream.encoding) and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _holds_all(encoding: str | None) -> bool:
+    return (encoding or "").lower() in ("utf-8", "utf8")
+
+
+def _told(error: OSError) -> str:
+    """What the system says, and of which file where it names one."""
+    reason = error.strerror or type(error).__name__
+    return f"{os.fsdecode(error.filename)!r}: {reason}" if error.filename else reason
+
+
+def _own_fault(error: Exception) -> str:
+    """What a report of the fault needs, on one line."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+    said = " ".join(str(error).split())[:200]
+    return f"fault of logdoc itself, please report it: {type(error).__name__}: {said}{place} (python -X dev shows more)"
+
+
 def _forget_stdout() -> None:
-    """The reader is gone; Python must not complain about it again when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Nobody takes the rest; Python must not complain about it again when it flushes at exit."""
+    with suppress(OSError):  # a stdout that is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def write_out(text: str) -> None:
     """Text to stdout as it is, all of it now."""
-    if (sys.stdout.encoding or "").lower() in ("utf-8", "utf8"):
+    if _holds_all(sys.stdout.encoding):
         sys.stdout.write(text)
         sys.stdout.flush()
         return
@@ -55,9 +103,19 @@ def write_out(text: str) -> None:
     click.echo(text, nl=False, color=True)
 
 
+def echo(text: str) -> None:
+    """Lines for people on stdout. What they quote of scripts, packs and machines is nothing a terminal obeys."""
+    import click
+
+    from logdoc.render.plain import visible
+
+    click.echo(visible(text))
+
+
 def note(text: str) -> None:
-    """A line on stderr."""
-    sys.stderr.write(f"{text}\n")
+    """A line on stderr. What it quotes (a file's name, an argument) is foreign: a terminal must not obey it."""
+    shown = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
+    sys.stderr.write(f"{shown}\n")
     sys.stderr.flush()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,20 +12,26 @@ from logdoc import catalog
 from logdoc.cli.common import language_option, said_plainly
 from logdoc.types.errors import InputError
 
+_NUMBER = re.compile(r"-?\d{1,18}")
+
 
 def _number(look_up: Callable[[int], Any]) -> Callable[[str], Any]:
     """A table that is asked by number only; other words are in none of its rows."""
-    return lambda code: look_up(int(code)) if code.lstrip("-").isdecimal() else None
+    return lambda code: look_up(int(code)) if _NUMBER.fullmatch(code) else None
+
+
+def _number_or_name(look_up: Callable[[int | str], Any]) -> Callable[[str], Any]:
+    return lambda code: look_up(int(code) if _NUMBER.fullmatch(code) else code)
 
 
 # kind → how to ask its table; the answer has a `meaning`, and further fields that are shown as they are
 _TABLES: dict[str, Callable[[str], Any]] = {
-    "cuda": lambda code: catalog.cuda_error(int(code) if code.isdecimal() else code),
+    "cuda": _number_or_name(catalog.cuda_error),
     "nccl": _number(catalog.nccl_result),
     "library": catalog.library_status,
     "xid": _number(catalog.xid),
     "ib": _number(catalog.ib_completion),
-    "errno": lambda code: catalog.linux_errno(int(code) if code.isdecimal() else code),
+    "errno": _number_or_name(catalog.linux_errno),
     "exit": catalog.exit_status,
     "slurm": catalog.slurm_state,
     "k8s": catalog.kubernetes_reason,

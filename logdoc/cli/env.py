@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from logdoc import envlint
-from logdoc.cli.common import EXIT_FAILURE_FOUND, language_option, said_plainly
+from logdoc.cli.common import EXIT_FAILURE_FOUND, echo, language_option, said_plainly
 from logdoc.types.errors import InputError
 from logdoc.types.report import EnvironmentProblem
 
@@ -34,7 +34,7 @@ def env(scripts: tuple[str, ...], language: str) -> None:
     seen = _settings(scripts)
     problems = envlint.lint(seen, language=language)
     for problem in problems:
-        click.echo(_line(problem))
+        echo(_line(problem))
     if not problems:
         click.echo(f"{len(seen)} variables, nothing wrong with them" if seen else "no such variable is set")
     sys.exit(EXIT_FAILURE_FOUND if any(problem.severity != "note" for problem in problems) else 0)

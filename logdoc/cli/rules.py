@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
 
-from logdoc.cli.common import EXIT_RULES_INVALID, language_option, rules_option, said_plainly
+from logdoc.cli.common import EXIT_RULES_INVALID, echo, language_option, note, rules_option, said_plainly
 from logdoc.rulebase import RuleSet, load_rules, rule_roots
 from logdoc.rulebase.search import rules_with
 from logdoc.types.errors import InputError
@@ -43,7 +45,7 @@ def list_rules(pattern: str | None, language: str, rule_dirs: tuple[str, ...]) -
     chosen = _chosen(load_rules(rule_roots(rule_dirs)), (pattern,) if pattern else ())
     width = max(len(rule.id) for rule in chosen)
     for rule in chosen:
-        click.echo(f"{rule.id:<{width}}  {rule.kind:<7}  {rule.title.in_language(language)}")
+        echo(f"{rule.id:<{width}}  {rule.kind:<7}  {rule.title.in_language(language)}")
 
 
 @rules.command(
@@ -62,7 +64,7 @@ def show(rule_id: str, language: str, rule_dirs: tuple[str, ...]) -> None:
     from logdoc.render.rule_page import rule_page
 
     rule = _one(load_rules(rule_roots(rule_dirs)), rule_id)
-    click.echo(rule_page(rule, language), nl=False)
+    echo(rule_page(rule, language).removesuffix("\n"))
 
 
 @rules.command(
@@ -86,7 +88,7 @@ def search(text: str, language: str, rule_dirs: tuple[str, ...]) -> None:
     if not found:
         raise InputError(f"no rule speaks of {text!r}")
     for rule_id in found:
-        click.echo(f"{rule_id}  {rule_set[rule_id].title.in_language(language)}")
+        echo(f"{rule_id}  {rule_set[rule_id].title.in_language(language)}")
 
 
 @rules.command(
@@ -126,11 +128,13 @@ def test(targets: tuple[str, ...], rule_dirs: tuple[str, ...]) -> None:
     rule_set = load_rules(rule_roots((*rule_dirs, *paths)))
     chosen = _chosen(rule_set, patterns) if patterns or not paths else []
     chosen += [rule for rule in rule_set.active() if _lies_in(rule, paths) and rule not in chosen]
+    if not chosen:
+        raise InputError(f"no rule (.yaml) in {', '.join(paths)}")
     ids = {rule.path for rule in chosen}
     problems = [problem for problem in lint(rule_set) if problem.path in ids]
     problems += run_examples(chosen, Engine(rule_set).explain_text)
     for problem in problems:
-        click.echo(str(problem), err=True)
+        note(str(problem))
     examples = sum(len(rule.examples.must_match) + len(rule.examples.must_not_match) for rule in chosen)
     click.echo(f"{len(chosen)} rules, {examples} examples, {len(problems)} problems")
     sys.exit(EXIT_RULES_INVALID if problems else 0)
@@ -155,9 +159,9 @@ def new(rule_id: str, origin: str | None, directory: str) -> None:
     """Write the skeleton of a rule, with a signature made from a log line if one is given."""
     from logdoc.rulebase.skeleton import skeleton
 
+    if not re.fullmatch(r"[\w-]+(?:\.[\w-]+)+", rule_id, re.ASCII):
+        raise InputError(f"{rule_id!r}: a rule's id is <area>.<slug>, of letters, digits, - and _")
     area, _, slug = rule_id.partition(".")
-    if not area or not slug:
-        raise InputError(f"{rule_id}: a rule's id is <area>.<slug>")
     path = Path(directory) / area / f"{slug}.yaml"
     if path.exists():
         raise InputError(f"{path}: exists already")
@@ -167,7 +171,7 @@ def new(rule_id: str, origin: str | None, directory: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    click.echo(f"{path}\nFill in what is marked, then: logdoc rules test {directory}")
+    echo(f"{path}\nFill in what is marked, then: logdoc rules test {shlex.quote(directory)}")
 
 
 def _line_at(origin: str) -> str:
@@ -213,9 +217,9 @@ def coverage(table: str, every: bool, least: float, rule_dirs: tuple[str, ...]) 
 
     result = measured(read_table(Path(table)), Engine(load_rules(rule_roots(rule_dirs))).recognise)
     for message in result.unknown:
-        click.echo(f"{table}:{message.line}: {message.label}: {message.template}")
+        echo(f"{table}:{message.line}: {message.label}: {message.template}")
     for message, found in result.elsewhere if every else ():
-        click.echo(f"{table}:{message.line}: {message.label}, found {', '.join(found)}: {message.template}")
+        echo(f"{table}:{message.line}: {message.label}, found {', '.join(found)}: {message.template}")
     own = result.rows - len(result.unknown) - len(result.elsewhere)
     click.echo(
         f"{result.rows} messages: {own} lead to the table's rule, {len(result.elsewhere)} to another, "

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import click
 
-from logdoc.cli.common import EXIT_FAILURE_FOUND, EXIT_HEALTHY, language_option, rules_option, said_plainly
+from logdoc.cli.common import EXIT_FAILURE_FOUND, EXIT_HEALTHY, language_option, note, rules_option, said_plainly
+from logdoc.render.json import spelt_out
+from logdoc.render.plain import one_line
 from logdoc.types.errors import InputError
 from logdoc.types.report import Report
 from logdoc.types.value import dataclass, field
@@ -53,12 +55,14 @@ def triage(paths: tuple[str, ...], form: str, language: str, rule_dirs: tuple[st
         try:
             reports[job] = engine.explain(discover([job]).sources, Options(language=language))
         except InputError as error:
-            click.echo(f"logdoc: {error}", err=True)
+            note(f"logdoc: {error}")
+        except Exception as error:  # one job that is too much for us is no reason to judge none
+            note(f"logdoc: {job}: not explained: {type(error).__name__}: {error}")
     if not reports:
         raise InputError("none of these jobs has a readable log")
     tallies, failed = tally(reports), sum(report.outcome != "healthy" for report in reports.values())
     if form == "json":
-        click.echo(json.dumps(_document(reports, tallies), ensure_ascii=False, indent=2))
+        click.echo(spelt_out(json.dumps(_document(reports, tallies), ensure_ascii=False, indent=2)))
     else:
         _print(tallies, len(reports), failed)
     sys.exit(EXIT_FAILURE_FOUND if failed else EXIT_HEALTHY)
@@ -112,6 +116,6 @@ def _document(reports: dict[str, Report], tallies: Sequence[Tally]) -> dict[str,
 def _print(tallies: Sequence[Tally], jobs: int, failed: int) -> None:
     click.echo(f"{jobs} jobs, {failed} failed")
     for one in tallies:
-        click.echo(f"{len(one.jobs):>5}  {one.rule:<36} {one.title}")
+        click.echo(f"{len(one.jobs):>5}  {one.rule:<36} {one_line(one.title)}")
     for host, count, rules in worst_hosts(tallies)[:20]:
-        click.echo(f"{count:>5}  {host:<36} {', '.join(rules)}")
+        click.echo(f"{count:>5}  {one_line(host):<36} {', '.join(rules)}")

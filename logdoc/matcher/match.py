@@ -23,6 +23,8 @@ WINDOW = 8192  # characters around a literal in which a line's regex is tried
 RECORD_WINDOW = 32768  # characters of a joined record that are looked at
 SECONDS_PER_TRY = 0.25
 FEW_BYTES = 64 << 10  # of a log: up to here an automaton of all literals takes longer to load than to do without
+ABSURD_DIGITS = 41  # nothing that is counted has so many; twice what 64 bits hold
+_ABSURD = lazily(r"(\d{18})\d{23,}")
 MOST_PER_PRINTER = 100  # matches of one signature kept for one printer; further ones are counted, but for milestones
 
 
@@ -161,7 +163,7 @@ def _line_window(body: str, buffer: bytes, record_start: int, line_start: int, e
 
 
 def _match(entry: Entry, record: Record, found: Any) -> Match:
-    captures = {name: value for name, value in found.groupdict().items() if value is not None}
+    captures = {name: _bounded(value) for name, value in found.groupdict().items() if value is not None}
     who = record.who
     rank = _number(captures.get("rank"))
     local_rank = _number(captures.get("local_rank"))
@@ -179,6 +181,11 @@ def _match(entry: Entry, record: Record, found: Any) -> Match:
         local_rank=local_rank if local_rank is not None or other else who.local_rank,
         host=captures.get("host") or (None if other else who.host),
     )
+
+
+def _bounded(value: str) -> str:
+    """`value`, whose numbers whoever reckons with them can hold: of an absurd one its first digits."""
+    return value if len(value) < ABSURD_DIGITS else _ABSURD.sub(r"\1", value)
 
 
 def _number(text: str | None) -> int | None:

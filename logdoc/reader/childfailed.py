@@ -16,8 +16,8 @@ DIALECT = "torchrun-report"
 
 _BLOCK = lazily(r"\s*\[(\d+)\]:\s*$")
 _FIELD = lazily(r"\s*(time|host|rank|exitcode|error_file|traceback|msg)\s*: ?(.*)$")
-_RANK = lazily(r"(\d+) \(local_rank: (\d+)\)")
-_PID = lazily(r"\(pid: (\d+)\)")
+_RANK = lazily(r"(\d{1,9}) \(local_rank: (\d{1,9})\)")
+_PID = lazily(r"\(pid: (\d{1,9})\)")
 _EDGE = lazily(r"\s*(?:-{5,}|={5,}|Root Cause)")
 
 

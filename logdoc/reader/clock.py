@@ -7,6 +7,8 @@ from functools import lru_cache
 
 from logdoc.kept.patterns import lazily
 
+LATEST = 1e11  # seconds: the year 5138; a larger number counts in a smaller unit
+_UNITS = (1, 1e3, 1e6, 1e9)
 YEARLESS = 1972  # a leap year, so that 29 February parses; far from any real log, so that it shows
 
 _ISO = lazily(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?\s*(Z|[+-]\d\d:?\d\d)?")
@@ -48,7 +50,10 @@ def _parse(text: str) -> float | None:
             int(year or YEARLESS), month, int(day), int(hour), int(minute), int(second), tzinfo=UTC
         ).timestamp()
     value = float(text)
-    return value / 1000 if value > 1e11 else value
+    for unit in _UNITS:
+        if 0 <= value / unit < LATEST:
+            return value / unit
+    return None  # no time at all, such as NaN
 
 
 def _offset(zone: str | None) -> timedelta:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from logdoc.kept.patterns import lazily
 from logdoc.reader.pasted import unflattened, without_margin
-from logdoc.scanner.text import as_utf8
+from logdoc.scanner.text import LONGEST_LINE, as_utf8
 
 LONGEST_PIECE = 1 << 14  # characters; a longer line is read in pieces that keep its number
+MOST_BLANK = 8  # empty lines in a row that may mean something
 
 _ANSI = lazily(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -30,12 +31,19 @@ def physical_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
 def utf8_lines(blocks: Iterable[bytes], first: int) -> Iterator[tuple[int, str]]:
     """The same of a part of a stream, in UTF-8 already, whose first line has the number `first`."""
     blocks = without_margin(blocks) if first == 1 else blocks
-    for number, line in enumerate(_split(blocks), start=first):
-        yield from ((number, text) for text in _clean(line))
+    number, blank = first, 0
+    for line, is_whole in _split(blocks):
+        blank = 0 if line else blank + 1
+        if blank <= MOST_BLANK:
+            yield from ((number, text) for text in _clean(line))
+        number += is_whole
+    if blank > MOST_BLANK:
+        yield number - 1, ""  # how many lines there are is still told
 
 
-def _split(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines without their newline; memory holds one block and one piece of a line, however long the line is."""
+def _split(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Lines without their newline, and whether the line ends there; memory holds one block and one piece of a line,
+    however long the line is."""
     rest: list[bytes] = []
     held = 0
     for block in blocks:
@@ -43,12 +51,25 @@ def _split(blocks: Iterable[bytes]) -> Iterator[bytes]:
         if len(lines) == 1:
             rest.append(block)
             held += len(block)
+            if held > LONGEST_LINE:
+                piece, last = _cut(b"".join(rest))
+                yield piece, False
+                rest, held = [last], len(last)
             continue
-        yield b"".join((*rest, lines[0]))
-        yield from lines[1:-1]
+        yield b"".join((*rest, lines[0])), True
+        yield from ((line, True) for line in lines[1:-1])
         rest, held = ([lines[-1]], len(lines[-1])) if lines[-1] else ([], 0)
     if held:
-        yield b"".join(rest)
+        yield b"".join(rest), True
+
+
+def _cut(line: bytes) -> tuple[bytes, bytes]:
+    """The start of an endless line and the rest: cut where a progress bar was drawn anew, or at a blank."""
+    for sign in (b"\r", b" "):
+        place = line.rfind(sign, len(line) - LONGEST_PIECE) + 1
+        if place:
+            return line[:place], line[place:]
+    return line, b""
 
 
 def _clean(line: bytes) -> Iterator[str]:

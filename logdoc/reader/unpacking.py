@@ -7,7 +7,7 @@ from itertools import chain
 
 from logdoc.scanner.hits import Counts
 from logdoc.scanner.ranges import Orders, Scanned
-from logdoc.scanner.text import as_utf8
+from logdoc.scanner.text import LONGEST_LINE, as_utf8
 from logdoc.scanner.triggers import TriggerScanner
 from logdoc.scanner.windows import Edges, Piece, WindowScan
 from logdoc.sources import Source
@@ -122,10 +122,13 @@ def _without_lines(data: bytes, count: int) -> bytes:
 
 
 def _up_to_line(block: bytes, room: int, torn: bool) -> tuple[bytes, bytes]:
-    """`block` up to the first line's end at or behind `room`, and the rest. `torn`: it begins within a line."""
+    """`block` up to the first line's end at or behind `room`, and the rest. `torn`: it begins within a line.
+
+    A line that goes on for LONGEST_LINE behind the room is cut: it may never end."""
     if len(block) <= room:
         return block, b""
     if room <= 0 and not torn:
         return b"", block
-    end = block.find(b"\n", max(0, room - 1)) + 1 or len(block)
+    most = max(0, room + LONGEST_LINE)
+    end = block.find(b"\n", max(0, room - 1), most) + 1 or min(len(block), most)
     return block[:end], block[end:]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from logdoc.kept.patterns import lazily
+from logdoc.render.json import spelt_out
 from logdoc.types.report import Diagnosis, Report
 from logdoc.types.value import asdict
 
 SCHEMA = "logdoc.event/v1"
-# Readers that split at any Unicode line end, and lone surrogates that no UTF-8 stream takes.
-_AWKWARD = lazily("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def render_jsonl(report: Report) -> str:
@@ -33,4 +31,4 @@ def end_event(report: Report) -> str:
 def event(name: str, **fields: Any) -> str:
     """A line of the stream: `event` and `schema` first."""
     line = json.dumps({"event": name, "schema": SCHEMA, **fields}, ensure_ascii=False, allow_nan=False, default=str)
-    return _AWKWARD.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n"
+    return spelt_out(line) + "\n"

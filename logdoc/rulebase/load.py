@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RuleSet", "load_rules"]
 
+LARGEST_RULE = 1 << 20  # bytes; the largest of logdoc's own has a fiftieth of it
+
 # YAML keys that Python reserves carry an underscore in the dataclasses.
 _RESERVED = {"from": "from_", "not": "not_", "as": "as_", "in": "in_"}
 
@@ -54,6 +56,10 @@ def _is_data(root: Path, path: Path) -> bool:
 
 def _read(path: Path, problems: list[RuleProblem]) -> str | None:
     try:
+        if not path.is_file() and path.exists():
+            raise OSError(0, "a folder" if path.is_dir() else "not a file")  # a device or pipe may never end
+        if path.stat().st_size > LARGEST_RULE:
+            raise OSError(0, "too large for a rule")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"

@@ -39,6 +39,8 @@ def rule_roots(extra: Iterable[str] = ()) -> list[str]:
     for name in extra:
         if not os.path.exists(name):
             raise InputError(f"--rules {name}: no such file or directory")
+        if os.path.isdir(name) and not os.access(name, os.R_OK | os.X_OK):
+            raise InputError(f"--rules {name}: may not be read")  # whoever walks it would find it empty
         roots.append(name)
     return roots
 

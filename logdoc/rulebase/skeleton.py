@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+UNREADABLE = "\ufffd"  # for what YAML takes in no form
 _VARIES = re.compile(r"(0x[0-9a-fA-F]+)|(\d+(?:\.\d+)*)|('[^']*'|\"[^\"]*\")|(/[\w./-]+)")
 
 
@@ -22,11 +23,12 @@ def signature_of(line: str) -> str:
         else:
             pattern += r"\S+"
         end = found.end()
-    return pattern + re.escape(line[end:]).replace(r"\ ", " ")
+    return (pattern + re.escape(line[end:]).replace(r"\ ", " ")).replace(UNREADABLE, ".")
 
 
 def skeleton(rule_id: str, line: str | None) -> str:
     """The text of a rule file to be filled in; what the author must write is marked FILL IN."""
+    line = line and "".join(sign if sign.isprintable() or sign == "\t" else UNREADABLE for sign in line)
     log = line or "FILL IN: a line that shows this fault"
     regex = signature_of(line) if line else "FILL IN: a regex with a rare literal of at least 8 characters"
     return f"""\

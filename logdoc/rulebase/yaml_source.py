@@ -9,6 +9,8 @@ import yaml
 
 from logdoc.types.errors import RuleProblem, RulesError
 
+MOST_VALUES = 100_000
+
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -49,13 +51,29 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 def parse_yaml(text: str, path: str) -> Any:
     """The value of a YAML text. Raises RulesError with file:line:col where it is broken."""
     try:
-        return yaml.load(text, Loader=_Loader)
+        value = yaml.load(text, Loader=_Loader)
+        if not _is_bounded(value):
+            raise ValueError(f"with its aliases written out it holds more than {MOST_VALUES} values")
+        return value
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         raise RulesError([RuleProblem(path, line, column, f"not YAML: {error.problem or error.context}")]) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise RulesError([RuleProblem(path, 1, 1, f"not YAML: {str(error).splitlines()[0]}")]) from None
+
+
+def _is_bounded(value: Any) -> bool:
+    """Whether whoever walks the value comes to an end: an alias may stand for itself, or for a billion words."""
+    pending, seen = [value], 0
+    while pending and seen <= MOST_VALUES:
+        seen += 1
+        node = pending.pop()
+        if isinstance(node, dict):
+            pending.extend(node.values())
+        elif isinstance(node, list):
+            pending.extend(node)
+    return not pending
 
 
 def locate(text: str, where: tuple[str | int, ...]) -> tuple[int, int]:

@@ -91,11 +91,14 @@ def run(
         with suppress(KeyboardInterrupt):
             _say_ending(ending, voice)
             question = replace(plan.question, environment=environment, sheet=observer.measured())
-            with closing(observer.before_asked or keep.snapshot()) as kept:
-                report = _report(plan, question, ending, kept, keep.fault, voice)
-            if report is not None:
-                voice.end_line()
-                show(report)
+            try:
+                with closing(observer.before_asked or keep.snapshot()) as kept:
+                    report = _report(plan, question, ending, kept, keep.fault)
+                if report is not None:
+                    voice.end_line()
+                    show(report)
+            except Exception as error:  # whatever goes wrong here, the command's exit code is passed on
+                voice.say("not_explained", reason=_reason(error))
         return ending
 
 
@@ -155,7 +158,7 @@ def _stall(plan: Plan, keep: Keep, pid: int, silent: float) -> Stall:
         words = last_words(kept.source(plan.question.name, plan.question.hints))
         try:
             headline = headline_so_far(kept, plan.question)
-        except LogdocError:
+        except Exception:  # the silence is told of, whatever the output does to us
             headline = None
     return Stall(pid=pid, seconds=silent, words=tuple(words), stacks=tuple(stacks(pid)), headline=headline)
 
@@ -171,16 +174,16 @@ def _say_ending(ending: Ending, voice: _Voice) -> None:
         voice.say("abandoned")
 
 
-def _report(
-    plan: Plan, question: Question, ending: Ending, kept: Kept, fault: str | None, voice: _Voice
-) -> Report | None:
-    """The report of a failure; None if there was none, or if it could not be explained, which is said."""
+def _report(plan: Plan, question: Question, ending: Ending, kept: Kept, fault: str | None) -> Report | None:
+    """The report of a failure; None if there was none."""
     if ending.is_unread or (not ending.code and not plan.always):
         return None
     warnings = [say("not_kept", question.language, reason=fault)] if fault else []
-    try:
-        report = explain_ending(plan.command, ending, kept, question, warnings)
-    except LogdocError as error:
-        voice.say("not_explained", reason=str(error).split("\n")[0])
-        return None
+    report = explain_ending(plan.command, ending, kept, question, warnings)
     return report if report.outcome != "healthy" else None
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, which names its kind unless it was made for users."""
+    said = str(error).split("\n")[0]
+    return said if isinstance(error, LogdocError) else f"{type(error).__name__}: {said}"

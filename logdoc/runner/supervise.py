@@ -23,6 +23,7 @@ TICK_SECONDS = 1.0
 # speak, but do not keep us.
 QUIET_SECONDS = 0.5
 LONGEST_LINGERING_SECONDS = 10.0
+CATCH_UP_SECONDS = 0.2  # that a request to end may wait for output written before it
 _JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _ASKS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -228,8 +229,16 @@ class _Supervisor:
 
     def _ask(self, number: int) -> None:
         if self.asked is None:
+            self._catch_up()
             self._observer.asked()
         self.asked = number
+
+    def _catch_up(self) -> None:
+        """Let the pumps take in what the command has written so far: that was before it was asked to end."""
+        latest = time.monotonic() + CATCH_UP_SECONDS
+        for pump in self._pumps:
+            while pump.is_alive() and not pump.is_idle() and time.monotonic() < latest:
+                pump.join(0.001)
 
     def _send(self, number: int) -> None:
         """To the command and all that shares its process group."""

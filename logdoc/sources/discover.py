@@ -247,7 +247,7 @@ class _Search:
             raise InputError(f"{name}: {head.fault}")
         base = os.path.basename(path or name)
         kind = kind_of(base, head.plain)
-        advice = archive_advice(name, head.plain)
+        advice = archive_advice(name, head.plain, is_file=path is not None)
         if advice:
             self._archives.append(name)
             if chosen or len(self._archives) == 1:
@@ -255,10 +255,19 @@ class _Search:
         elif kind == "log" and not chosen and looks_binary(head.plain):
             self._binaries.append(name)
         else:
+            if chosen and kind == "log" and (doubt := _doubt(head.plain)):
+                self._warnings.append(f"{name}: {doubt}")
             hints = path_hints(os.path.abspath(path) if path else name)
             if kind == "flight-recorder" and hints.rank is None:
                 hints = replace(hints, rank=dump_rank(base))
             self._sources.append(Source(name, path, size, kind, hints, origin, self._limits))
+
+
+def _doubt(head: bytes) -> str | None:
+    """What makes it doubtful that something the user named is a log."""
+    if not head:
+        return "empty"
+    return "no plain text: only searched for what looks like it" if looks_binary(head) else None
 
 
 def _path_of_url(url: str) -> str:

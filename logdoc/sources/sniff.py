@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from logdoc.kept.patterns import lazily
+from logdoc.sources.compression import codec_of
 from logdoc.sources.limits import Limits
 from logdoc.sources.names import ERROR_FILE, is_dump_name, without_compression_suffix
 from logdoc.sources.origins import Origin
@@ -86,10 +87,16 @@ _ARCHIVES = (
 )
 
 
-def archive_advice(name: str, head: bytes) -> str | None:
-    """For bytes that must be unpacked by another program first: what they are, and the command. None for others."""
+def archive_advice(name: str, head: bytes, *, is_file: bool = True) -> str | None:
+    """For plain bytes that must be unpacked by another program first: what they are, and the command where they are in
+    a file here. None for others."""
+    codec = codec_of(head)
+    if codec is not None:
+        return f"is {codec.name} data in another compression; only one is unpacked here: take off the outer one first"
     for offset, magic, what, command in _ARCHIVES:
         if head.startswith(magic, offset):
+            if not is_file:
+                return f"is a {what}; unpack it first"
             import shlex  # few inputs are archives
 
             folder = re.sub(r"[^\w.-]", "_", re.split(r"[/\\]", name)[-1].split(".")[0]).lstrip("-") or "unpacked"

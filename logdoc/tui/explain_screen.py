@@ -162,6 +162,9 @@ class ExplainScreen(SpeakingScreen):
         except LogdocError as error:
             self.post_message(self.Failed(str(error)))
             return
+        except Exception as error:  # the log can still be read, and the UI left
+            self.post_message(self.Failed(f"{type(error).__name__}: {error}"))
+            return
         if not worker.is_cancelled:
             self.post_message(self.Reported(report, probing))
 

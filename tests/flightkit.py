@@ -19,11 +19,20 @@ from typing import Literal
 WORLD = "default_pg"
 SMALL = 4096  # elements; a send of fewer ends before the other side takes it
 Damage = Literal[
-    "host-stops", "device-stops", "never-calls", "skips", "repeats", "wrong-op", "wrong-size", "wrong-dtype", "killed"
+    "host-stops",
+    "device-stops",
+    "never-calls",
+    "skips",
+    "repeats",
+    "swaps",
+    "wrong-op",
+    "wrong-size",
+    "wrong-dtype",
+    "killed",
 ]
 STOPS_HOST = ("host-stops", "killed")
 STOPS_DEVICE = ("device-stops", "killed")
-CHANGES_CALL = ("skips", "repeats", "wrong-op", "wrong-size", "wrong-dtype", "never-calls")
+CHANGES_CALL = ("skips", "repeats", "swaps", "wrong-op", "wrong-size", "wrong-dtype", "never-calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +155,13 @@ class Play:
         if damage == "repeats":
             self._enqueue(rank, op, now)
             return op
+        if damage == "swaps":
+            later = next(self._programs[rank])
+            differ = later.group == op.group and (later.name, later.size) != (op.name, op.size)
+            if not differ:  # exchanged, they would look as before
+                self._changed.discard(rank)
+            self._enqueue(rank, later if differ else op, now)
+            return op if differ else later
         if damage == "wrong-op":
             return replace(op, name="all_reduce" if op.name != "all_reduce" else "broadcast")
         if damage == "wrong-size":

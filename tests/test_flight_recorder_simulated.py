@@ -129,10 +129,12 @@ def test_a_missing_file_of_a_bystander_changes_nothing() -> None:
 
 
 def test_a_buffer_too_small_for_all_that_waits_accuses_no_bystander() -> None:
-    """What a full buffer lost need not have finished."""
+    """What a full buffer lost need not have finished, and old formats have no other count."""
     for seed in range(4):
-        play = played(JOBS["ddp"], "device-stops", 1, seed)
-        assert set(analyse(dumps(play, Form(keep=20))).culprits) <= set(play.faults)
+        for damage in ("device-stops", "never-calls"):
+            play = played(JOBS["ddp"], damage, 1, seed)
+            for layout in ("1.5", "2.10"):
+                assert set(analyse(dumps(play, Form(layout=layout, keep=15))).culprits) <= set(play.faults)
 
 
 def test_half_against_half_accuses_nobody() -> None:

@@ -53,7 +53,8 @@ epoch 1 starts with the rest of the data
 def test_a_message_broken_by_a_narrow_console_is_one_line() -> None:
     (found,) = records(WRAPPED)
     first, last = found.body.split("\n")
-    assert first.startswith("ValueError: the length") and first.endswith("or set a collator that repeats them.")
+    assert first.startswith("ValueError: the length")
+    assert first.endswith("or set a collator that repeats them.")
     assert found.line_of(found.body.index(last)) == 4
 
 

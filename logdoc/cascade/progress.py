@@ -47,8 +47,8 @@ class Progress:
             self._restarts.setdefault(mark.record.source, []).append(mark.record.seq)
 
     def survived(self, match: Match) -> bool:
-        """Whether the job went on after this, or printed it, as no error, when it had finished; a mere symptom also where
-        a later attempt finished. Only within a source do numbers tell the order, so only there it can be known."""
+        """Whether the job went on after this, or printed it, as no error, when it had finished; of a mere symptom also
+        whether a later attempt finished. Only within a source do numbers tell the order, so only there it is known."""
         record = match.record
         if OF_OTHERS.intersection(record.dialects):
             return False

@@ -93,7 +93,7 @@ def names_input(argument: str) -> bool:
 
 
 def _is_there(argument: str) -> bool:
-    return argument == "-" or os.path.exists(argument)
+    return argument == "-" or os.path.lexists(argument)
 
 
 def plain_request(words: Sequence[str]) -> Request | None:

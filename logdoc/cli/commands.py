@@ -13,8 +13,8 @@ from logdoc.cli.arguments import COMMANDS, explain_arguments, names_input
 from logdoc.cli.common import said_plainly
 from logdoc.cli.main import HELP_COLUMNS
 
-# a command's module is imported when it is used; where it is not the module of its name, and the function not either
-_PLACES = {"run": ("run", "run_command"), "doctor": ("probe", "doctor"), "verify": ("probe", "verify")}
+# a command's module is imported when it is used; it and the function have its name, but for these functions
+_FUNCTIONS = {"run": "run_command"}
 
 
 class _Front(click.Group):
@@ -31,8 +31,7 @@ class _Front(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, attribute = _PLACES.get(cmd_name, (cmd_name, cmd_name))
-        command = getattr(import_module(f"logdoc.cli.{module}"), attribute)
+        command = getattr(import_module(f"logdoc.cli.{cmd_name}"), _FUNCTIONS.get(cmd_name, cmd_name))
         assert isinstance(command, click.Command)
         return command
 

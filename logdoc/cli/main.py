@@ -16,11 +16,7 @@ HELP_COLUMNS = 80  # a narrower terminal has the help page wrapped for it
 def main(prog_name: str | None = None) -> None:
     """The command line's entry point; ends the process with the exit code."""
     gc.disable()  # nothing made while starting is garbage; `explain` sets it going again for the reading
-    try:
-        code = _at_once(sys.argv[1:])
-    except KeyboardInterrupt:
-        sys.stderr.write("\nAborted!\n")
-        sys.exit(1)
+    code = _at_once(sys.argv[1:])
     if code is not None:
         gc.freeze()  # the interpreter's end looks for cycles in all there is: a tenth of a small log's time
         sys.exit(code)

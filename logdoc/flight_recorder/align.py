@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from logdoc.flight_recorder.compare import disagreement
@@ -40,8 +40,11 @@ class Meeting:
         return tuple(rank for rank in self.unfinished if rank in self.calls and self.calls[rank].progress == "started")
 
 
-def meetings(job: Job, group: int) -> Iterator[Meeting]:
-    """The collectives of the group that somebody has not completed or that its members call differently, in order."""
+def meetings(job: Job, group: int, left: Mapping[int, Call]) -> Iterator[Meeting]:
+    """The collectives of the group that somebody has not completed or that its members call differently, in order.
+
+    `left`: ranks that left their program, with the first call out of place; from there on theirs say nothing.
+    """
     by_seq: dict[int, dict[int, Call]] = {}
     present = [rank for rank in job.members(group) if rank in job.tracks]
     absent = tuple(rank for rank in job.members(group) if rank not in job.tracks)
@@ -51,10 +54,15 @@ def meetings(job: Job, group: int) -> Iterator[Meeting]:
     reach = {rank: job.reach(rank, group) for rank in present}
     astray: set[int] = set()  # called something else before, so that their numbers count other calls from there on
     for seq in sorted(by_seq):
-        meeting = _meeting(job, group, seq, by_seq[seq], reach, absent, astray)
+        beyond = {rank for rank, call in by_seq[seq].items() if rank in left and _is_beyond(call, left[rank])}
+        meeting = _meeting(job, group, seq, by_seq[seq], reach, absent, astray | beyond)
         if meeting.unfinished or meeting.missing or meeting.disagreement:
             yield meeting
         astray.update(meeting.disagreement.minority if meeting.disagreement else ())
+
+
+def _is_beyond(call: Call, left: Call) -> bool:
+    return call.entries[0].record >= left.entries[0].record
 
 
 def _meeting(

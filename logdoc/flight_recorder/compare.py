@@ -36,6 +36,11 @@ def is_symmetric(op: str) -> bool:
     return op.startswith(_SYMMETRIC_PREFIXES)
 
 
+def form(entry: Entry) -> tuple[object, ...]:
+    """What must be alike on all ranks that call one collective."""
+    return entry.op, _dtypes(entry), _elements(entry)
+
+
 def disagreement(calls: Mapping[int, Entry], everybody: bool) -> Disagreement | None:
     """How the `calls` (by rank) of one collective differ. `everybody`: no member of the group is missing among them."""
     if len(calls) < 2:

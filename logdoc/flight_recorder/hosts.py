@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from logdoc.flight_recorder.compare import is_symmetric
+from logdoc.flight_recorder.compare import form, is_symmetric
 from logdoc.flight_recorder.job import Call, Job
 
 MOST_LOGGED = 1024  # elements; a result that is read in order to be printed has no more
@@ -47,7 +47,7 @@ def _alike(job: Job, call: Call) -> Iterator[Call]:
             for member in members:
                 track = job.tracks.get(member)
                 own = track.collectives.get(call.group, {}).get(call.seq) if track and member != call.rank else None
-                if own is not None:
+                if own is not None and form(own.last) == form(call.last):  # after a mismatch the numbers lie
                     yield own
         return
     place, kind = members.index(call.rank), job.groups[call.group].desc

@@ -103,6 +103,11 @@ class Track:
         entries = self.dump.entries
         return self.unfiltered and entries[0].record == 0 if entries else not self.dump.status
 
+    @property
+    def lost_unfinished(self) -> bool:
+        """The buffer holds the newest calls and none of them is finished, so those it has lost need not be."""
+        return self.head == self.dump.entries[0].record > 0 if self.dump.entries and not self.dump.status else False
+
     def reach(self, group: int, mixed: bool) -> int | None:
         """The last collective this rank enqueued in the group; None: its dump does not say.
 
@@ -155,7 +160,9 @@ class Job:
     def may_have_completed(self, rank: int, group: int, seq: int) -> bool:
         """Of a call not in the dump: finished ones are left out, but a full buffer loses unfinished ones too."""
         status = self.tracks[rank].status(group)
-        return group in self.mixed or status is None or (status.completed or 0) >= seq
+        if status is None:
+            return not self.tracks[rank].lost_unfinished
+        return group in self.mixed or (status.completed or 0) >= seq
 
     def peer(self, call: Call, entry: Entry) -> int | None:
         """The global rank on the other side of a send or receive."""

@@ -14,23 +14,25 @@ def out_of_order(edges: Edges, ranks: Collection[int]) -> list[int]:
     """Of `ranks` that wait for each other in a circle those that left the common order; empty where nobody can tell.
 
     Two ranks are at odds when each is in a call that the other has not come to. The one at odds with more ranks is
-    astray, else the one that fewer ranks side with.
+    astray, else the one that fewer ranks side with: those in its call and those that have not come to the other's.
     """
     odds = list(_at_odds(edges, set(ranks)))
-    waiting = Counter(node for rank in ranks for node in edges[rank])
-    degree = Counter(rank for here, there, _ in odds for rank in (here, there))
+    waiting = Counter(call for rank, calls in edges.items() if isinstance(rank, int) for call in calls)
+    degree = Counter(rank for here, there, *_ in odds for rank in (here, there))
     astray = set()
-    for here, there, call in odds:
-        # `there` is in `call` with `waiting` others, `here` is one of those that have not come to it
-        sides = (degree[here], waiting[call]), (degree[there], len(edges[call]))
+    for here, there, ours, theirs in odds:
+        sides = (
+            (-degree[here], waiting[ours] + len(edges[theirs])),
+            (-degree[there], waiting[theirs] + len(edges[ours])),
+        )
         if sides[0] == sides[1]:
             return []
-        astray.add(here if sides[0] > sides[1] else there)
+        astray.add(here if sides[0] < sides[1] else there)
     return sorted(astray)
 
 
-def _at_odds(edges: Edges, ranks: set[int]) -> Iterator[tuple[int, int, Node]]:
-    """Pairs of ranks, and the collective in which the second waits for the first."""
+def _at_odds(edges: Edges, ranks: set[int]) -> Iterator[tuple[int, int, Node, Node]]:
+    """Pairs of ranks, the call in which the first waits for the second, and the collective where that waits for it."""
     seen: set[tuple[int, int]] = set()
     for rank in sorted(ranks):
         for call in edges[rank]:
@@ -43,7 +45,7 @@ def _at_odds(edges: Edges, ranks: set[int]) -> Iterator[tuple[int, int, Node]]:
                 back = _waits_for(edges, other, rank) if pair not in seen else None
                 if back is not None:
                     seen.add(pair)
-                    yield rank, other, back
+                    yield rank, other, call, back
 
 
 def _waits_for(edges: Edges, rank: int, target: int) -> Node | None:

@@ -5,13 +5,14 @@ An edge never goes from rank to rank but over the operation between them: 1,000 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from logdoc.flight_recorder.align import Meeting, meetings
 from logdoc.flight_recorder.compare import is_symmetric
 from logdoc.flight_recorder.job import Call, Job, Track
 from logdoc.flight_recorder.model import Entry, Kind, Wait, Why
+from logdoc.flight_recorder.program import left_program
 
 # An operation, and why it does not end: two reasons can hold for one operation.
 Hold = tuple[int, bool, int, int, Why]
@@ -22,11 +23,13 @@ Node = int | Hold
 class WaitGraph:
     """Ranks (integers) point at operations, operations at the ranks they need.
 
-    `broken`: ranks shown to be at fault by themselves, whatever they wait for. `knots`: operations that nobody can be
+    `left`: ranks that left their program, with their first call out of place; whatever they wait for says nothing.
+    `broken`: ranks shown to be at fault by themselves, these among them. `knots`: operations that nobody can be
     blamed for alone; the ranks that one of which is at fault. `firm`: the operation cannot end before its target acts;
     the others are only held up behind something older.
     """
 
+    left: Mapping[int, Call]
     edges: dict[Node, set[Node]] = field(default_factory=dict)
     broken: dict[int, tuple[Kind, Call]] = field(default_factory=dict)
     knots: dict[Node, tuple[Kind, tuple[int, ...]]] = field(default_factory=dict)
@@ -35,9 +38,11 @@ class WaitGraph:
     silent: list[Meeting] = field(default_factory=list)
 
     def hold(self, node: Hold, waiting: Iterable[int], needed: Iterable[int]) -> None:
-        for rank in waiting:
+        held = [rank for rank in waiting if rank not in self.left]
+        for rank in held:
             self.edges.setdefault(rank, set()).add(node)
-        self.edges.setdefault(node, set()).update(needed)
+        if held:
+            self.edges.setdefault(node, set()).update(needed)
 
 
 def is_firm(node: Node) -> bool:
@@ -45,7 +50,14 @@ def is_firm(node: Node) -> bool:
 
 
 def build(job: Job) -> WaitGraph:
-    graph = WaitGraph()
+    """The graph; if somebody waits at all, once more without what ranks that left their program wait for."""
+    graph = _build(job, {})
+    left = left_program(job) if graph.edges else {}
+    return _build(job, left) if left else graph
+
+
+def _build(job: Job, left: Mapping[int, Call]) -> WaitGraph:
+    graph = WaitGraph(left=left, broken={rank: ("mismatch", call) for rank, call in left.items()})
     # With most dumps missing, "its dump is missing" says nothing about a rank.
     few_absent = 2 * len(job.tracks) >= len(job.world)
     for group in range(len(job.groups)):
@@ -68,7 +80,7 @@ class _Collectives:
 
     def add(self, group: int) -> None:
         differ = False
-        for meeting in meetings(self._job, group):
+        for meeting in meetings(self._job, group, self._graph.left):
             self._graph.first.setdefault(group, meeting)
             if meeting.disagreement:
                 differ = True
@@ -125,6 +137,10 @@ class _Collectives:
 
     def _all_joined(self, meeting: Meeting) -> None:
         """Nobody is missing, yet it does not end: some rank's device is at fault, or behind."""
+        left = tuple(rank for rank in meeting.calls if rank in self._graph.left)
+        if left and set(meeting.unfinished) - set(left):  # what they call here is something else
+            self._need(meeting, "mismatch", left)
+            return
         stuck, done = meeting.unfinished, meeting.finished
         alone = len(self._job.members(meeting.group)) == 1
         late = tuple(rank for rank in stuck if rank not in meeting.started)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from logdoc.kept.patterns import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+_EXCEPTION = lazily(r"(?m)^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?::|$)")
 
 
 def as_text(data: bytes) -> bytes:
@@ -26,4 +30,9 @@ def as_text(data: bytes) -> bytes:
         text = stack if isinstance(stack, str) else message.get("message")
     else:
         text = message
-    return text.encode("utf-8", "replace") if isinstance(text, str) else data
+    return _as_exception(text).encode("utf-8", "replace") if isinstance(text, str) else data
+
+
+def _as_exception(text: str) -> str:
+    """A message that names no exception is still what a worker failed with: the file is written for nothing else."""
+    return text if not text.strip() or _EXCEPTION.search(text) else f"Exception: {text.strip()}"

@@ -22,7 +22,7 @@ _RANKS = lazily(r" +(?=\[rank\d{1,6}\]: )")
 
 
 def without_margin(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The blocks of a log without the blanks, or the marks of a quotation, that all lines of its first block begin with."""
+    """The blocks of a log without the blanks, or the marks of a quotation, before all lines of its first block."""
     stream = iter(blocks)
     first = next(stream, b"")
     if _is_quoted(first):

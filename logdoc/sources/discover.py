@@ -255,7 +255,7 @@ class _Search:
         elif kind == "log" and not chosen and looks_binary(head.plain):
             self._binaries.append(name)
         else:
-            if chosen and kind == "log" and (doubt := _doubt(head.plain)):
+            if chosen and kind == "log" and (doubt := _doubt(base, head.plain)):
                 self._warnings.append(f"{name}: {doubt}")
             hints = path_hints(os.path.abspath(path) if path else name)
             if kind == "flight-recorder" and hints.rank is None:
@@ -263,10 +263,12 @@ class _Search:
             self._sources.append(Source(name, path, size, kind, hints, origin, self._limits))
 
 
-def _doubt(head: bytes) -> str | None:
+def _doubt(name: str, head: bytes) -> str | None:
     """What makes it doubtful that something the user named is a log."""
     if not head:
         return "empty"
+    if is_dump_name(name):
+        return "named as a flight-recorder dump is, but neither a pickle nor JSON with entries: read as a log"
     return "no plain text: only searched for what looks like it" if looks_binary(head) else None
 
 

@@ -13,9 +13,12 @@ from tests.clikit import CRASH
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _hangups_as_usual() -> None:
-    """Under nohup every child would inherit an ignored SIGHUP, and no test of it could pass."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def _signals_as_usual() -> None:
+    """Under nohup, or behind a shell's `&`, every child would inherit signals that are ignored, and no test of them
+    could pass."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from logdoc.reader import ReadState, read
 from logdoc.reader.clock import seconds
+from logdoc.reader.errorjson import as_text
 from logdoc.types.record import Record
 
 
@@ -201,3 +202,9 @@ def test_a_json_line_unfolds_to_its_message_and_its_exception() -> None:
     assert found.line_of(found.body.index("ValueError")) == 2
     assert found.level == "ERROR"
     assert records('{"msg": "back-off", "reason": "OOMKilled"}\n')[0].body == "back-off\nOOMKilled"
+
+
+def test_an_error_file_whose_message_names_no_exception_tells_a_failure_all_the_same() -> None:
+    assert as_text(b'{"message": {"message": "worker gave up", "extraInfo": {}}}') == b"Exception: worker gave up"
+    assert as_text(b'{"message": "ValueError: bad lr"}') == b"ValueError: bad lr"
+    assert as_text(b'{"message": {"message": "x", "extraInfo": {"py_callstack": "Traceback"}}}') == b"Traceback"

@@ -35,7 +35,8 @@ def test_lines_are_numbered_as_the_reader_numbers_them(tmp_path: Path, block: in
     path.write_text(text)
     log = opened(path, block)
     assert log.line_count == 299
-    assert {number: log.text(number) for number in range(1, 300)} == dict(physical_lines([text.encode()]))
+    read = dict(physical_lines([text.encode()]))  # which passes over the later of many blank lines
+    assert {number: log.text(number) for number in range(1, 300)} == dict.fromkeys(range(1, 300), "") | read
     assert log.text(0) == log.text(300) == ""
 
 

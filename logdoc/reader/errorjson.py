@@ -27,12 +27,13 @@ def as_text(data: bytes) -> bytes:
     if isinstance(message, dict):
         extra = message.get("extraInfo")
         stack = extra.get("py_callstack") if isinstance(extra, dict) else None
-        text = stack if isinstance(stack, str) else message.get("message")
+        text = stack if isinstance(stack, str) else _as_exception(message.get("message"))
     else:
-        text = message
-    return _as_exception(text).encode("utf-8", "replace") if isinstance(text, str) else data
+        text = _as_exception(message)
+    return text.encode("utf-8", "replace") if isinstance(text, str) else data
 
 
-def _as_exception(text: str) -> str:
+def _as_exception(message: Any) -> Any:
     """A message that names no exception is still what a worker failed with: the file is written for nothing else."""
-    return text if not text.strip() or _EXCEPTION.search(text) else f"Exception: {text.strip()}"
+    is_bare = isinstance(message, str) and message.strip() and _EXCEPTION.search(message) is None
+    return f"Exception: {message.strip()}" if is_bare else message

@@ -210,6 +210,7 @@ def test_literals_in_json_escapes() -> None:
 
 
 @given(st.binary(max_size=300), st.integers(1, 40), st.integers(0, 60))
+@example(b"\n", 1, 0)
 def test_whole_lines_lose_nothing(text: bytes, size: int, least_last: int) -> None:
     blocks = list(whole_lines(blocks_of(text, size), least_last))
     assert b"".join(block for block, _ in blocks) == text

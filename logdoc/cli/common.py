@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from functools import wraps
 
 from logdoc.types.errors import InputError, LogdocError, RulesError
@@ -88,8 +87,10 @@ def _own_fault(error: Exception) -> str:
 
 def _forget_stdout() -> None:
     """Nobody takes the rest; Python must not complain about it again when it flushes at exit."""
-    with suppress(OSError):  # a stdout that is no file
+    try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:  # a stdout that is no file
+        return
 
 
 def write_out(text: str) -> None:

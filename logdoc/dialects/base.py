@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from logdoc.types.value import dataclass, field
 
+LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 FIELDS = frozenset(
     {"rank", "local_rank", "task", "host", "pid", "thread", "device", "time", "level", "component", "attempt", "stream"}
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from logdoc.dialects.base import Dialect
+from logdoc.dialects.base import LETTERS, Dialect
 from logdoc.kept.patterns import lazily
 
 HOSTED = Dialect(
     "hosted",
-    frozenset("[#0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    LETTERS | frozenset("[#0123456789"),
     (
         # Kaggle: seconds since the start, the line's number
         lazily(r"\d{1,7}\.\d{1,3}s[\t ]+\d{1,7}[\t ]"),

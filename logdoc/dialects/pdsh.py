@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from string import ascii_letters
-
-from logdoc.dialects.base import Dialect
+from logdoc.dialects.base import LETTERS, Dialect
 from logdoc.kept.patterns import lazily
 
 # Any word with a colon may begin a message: only what a rank or NCCL says is surely the line of a host.
 PDSH = Dialect(
     "pdsh",
-    frozenset(ascii_letters),
+    LETTERS,
     (
         lazily(
             r"(?P<host>[A-Za-z][\w.-]{0,62}): (?=\[(?:rank|default)\d+\]:|[\w.-]+:\d+:\d+ \[-?\d+\] [^\n]{0,120}NCCL )"

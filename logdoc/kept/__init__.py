@@ -19,17 +19,17 @@ _MARK = b"logdoc-kept-2"
 _FORMAT = 4  # of marshal, as every Python from 3.4 on reads it
 
 
-def kept(name: str, key: str) -> bytes | None:
+def kept(name: str, key: str) -> memoryview | None:
     """What an earlier run of this user kept under `name`, if it is undamaged and was made for this `key`; else None."""
     return _content(os.path.join(_folder(), name), key, own=True)
 
 
-def kept_at(path: str, key: str) -> bytes | None:
+def kept_at(path: str, key: str) -> memoryview | None:
     """The same, of a file anywhere, whoever wrote it: one that came with the package."""
     return _content(path, key, own=False)
 
 
-def _content(path: str, key: str, own: bool) -> bytes | None:
+def _content(path: str, key: str, own: bool) -> memoryview | None:
     try:
         with open(path, "rb") as file:
             if own and not _is_ours(os.fstat(file.fileno()).st_uid):
@@ -37,8 +37,9 @@ def _content(path: str, key: str, own: bool) -> bytes | None:
             data = file.read()  # in one piece: after a readline, the rest of a megabyte takes twenty times as long
     except OSError:
         return None
-    head, _, content = data.partition(b"\n")
-    return content if head == _head(key, content) else None
+    end = data.find(b"\n")
+    content = memoryview(data)[end + 1 :]
+    return content if data[: max(end, 0)] == _head(key, content) else None
 
 
 def _is_ours(owner: int) -> bool:
@@ -111,7 +112,7 @@ def user_folder(kind: str) -> str:
     return folder("logdoc", appauthor=False if kind == "cache" else None)
 
 
-def _value(content: bytes | None) -> Any:
+def _value(content: memoryview | None) -> Any:
     """What the marshalled `content` holds; None for one that is damaged in a way that its checksum does not show."""
     if content is None:
         return None
@@ -130,7 +131,7 @@ def _built_key(path: str, size: int) -> str:
     return repr((os.path.basename(path), size))
 
 
-def _head(key: str, content: bytes) -> bytes:
+def _head(key: str, content: bytes | memoryview) -> bytes:
     return b"%s %08x %s" % (_MARK, zlib.crc32(content), key.encode("ascii", "backslashreplace").replace(b"\n", b" "))
 
 

@@ -28,9 +28,9 @@ def ready_rules(roots: Iterable[str | os.PathLike[str]]) -> RuleSet:
         return read_back(shipped, names, observations().rules)
     key = _key(names)
     name = f"rules-{zlib.crc32(os.pathsep.join(names).encode('utf-8', 'surrogateescape')):08x}"
-    content = kept(name, key)
-    if content is not None:
-        return read_back(content, names, observations().rules)
+    earlier = kept(name, key)
+    if earlier is not None:
+        return read_back(earlier, names, observations().rules)
     rule_set = _loaded(names)
     content = _content(rule_set, names)
     if content is not None:

@@ -17,6 +17,7 @@ from logdoc.types.value import field_defaults
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _CLASS = "~"  # the key that makes a mapping a dataclass of logdoc.types.rule; no rule file uses it as a word
@@ -147,7 +148,7 @@ def _parts(rule: Rule, roots: list[str]) -> Iterator[bytes]:
     yield marshal.dumps((root, plain), _FORMAT)
 
 
-def read_back(content: bytes, roots: list[str], others: Iterable[Rule]) -> RuleSet:
+def read_back(content: bytes | memoryview, roots: list[str], others: Iterable[Rule]) -> RuleSet:
     """The set that `written` was given, with its index; `others` are the pseudo rules that share the index."""
     view = memoryview(content)
     at = _LENGTH + int.from_bytes(view[:_LENGTH], "big")
@@ -193,11 +194,30 @@ def _is_same(found: Any, default: Any) -> bool:
 def from_plain(plain: Any) -> Any:
     """What `to_plain` was given: mappings with a class name become that class, lists tuples; what is made stays."""
     if isinstance(plain, dict):
-        values = {key: from_plain(item) for key, item in plain.items() if key != _CLASS}
-        return _classes()[plain[_CLASS]](**values) if _CLASS in plain else values
+        values = {key: from_plain(item) if isinstance(item, dict | list) else item for key, item in plain.items()}
+        return _revived(values) if _CLASS in values else values
     if isinstance(plain, list):
-        return tuple([from_plain(item) for item in plain])
+        return tuple([from_plain(item) if isinstance(item, dict | list) else item for item in plain])
     return plain
+
+
+def _revived(values: dict[str, Any]) -> Any:
+    """The object whose values these are. They were checked when it was written, and its class asks no more of them, so
+    its slots are set without its `__init__`: a small log needs hundreds of them."""
+    cls, slots = _shapes()[values[_CLASS]]
+    made: object = object.__new__(cls)
+    for put, name, default in slots:
+        put(made, values.get(name, default))
+    return made
+
+
+@cache
+def _shapes() -> dict[str, tuple[type, list[tuple[Callable[[object, object], None], str, Any]]]]:
+    """How to set the slots of each class, and what stands in those of which nothing was written."""
+    return {
+        name: (cls, [(vars(cls)[slot].__set__, slot, default) for slot, default in field_defaults(cls).items()])
+        for name, cls in _classes().items()
+    }
 
 
 @cache

@@ -101,7 +101,7 @@ def hyperscan_database(literals: Sequence[bytes], flags: Sequence[int], is_kept:
     content = kept(name, key) if is_kept else None
     if content is not None:
         try:
-            return hyperscan.loadb(content, hyperscan.HS_MODE_BLOCK)
+            return hyperscan.loadb(bytes(content), hyperscan.HS_MODE_BLOCK)
         except hyperscan.error:
             content = None
     database = hyperscan.Database()

@@ -36,7 +36,7 @@ class PlainScanner:
 
     def ends(self, buffer: bytes) -> list[tuple[int, int]]:
         found = []
-        for start in {SHORT, *_starts_in(buffer)} & self._by_start.keys():
+        for start in (self._by_start.keys() & _starts_in(buffer)) | (self._by_start.keys() & {SHORT}):
             for number in self._by_start[start]:
                 literal = self._literals[number]
                 at = buffer.find(literal)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 
 from logdoc.scanner.hits import Counts, HitScan
 from logdoc.scanner.triggers import Trigger, TriggerScanner, ready_scanner
@@ -14,6 +13,7 @@ from logdoc.types.value import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import Any, BinaryIO, Protocol
 else:
     Protocol = object

@@ -53,7 +53,7 @@ def whole_lines(blocks: Iterable[bytes], least_last: int = 0) -> Iterator[tuple[
             yield held, False
         held, rest = rest + block[:end], block[end:]
     held = held or b""
-    if held and len(rest) >= least_last:
+    if held and rest and len(rest) >= least_last:
         yield held, False
         held = b""
     if held + rest:

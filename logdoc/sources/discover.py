@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from logdoc.sources.hints import dump_rank, path_hints, with_hosts
 from logdoc.sources.limits import DEFAULT_LIMITS, Limits
@@ -68,6 +67,22 @@ def source_from_bytes(name: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -
     return Source(shown(name), None, len(data), kind, path_hints(name), origin, limits)
 
 
+class _NotingFaults:
+    """What goes wrong with one thing is remembered, and the search goes on."""
+
+    def __init__(self, name: str, faults: list[str]) -> None:
+        self._name, self._faults = name, faults
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, InputError):
+            self._faults.append(str(error))
+        elif isinstance(error, OSError | ValueError):  # ValueError: a NUL in a name
+            self._faults.append(f"{self._name}: {reason(error)}")
+        return isinstance(error, InputError | OSError | ValueError)
+
+
 class _Search:
     """The sources found so far, and everything that was left out."""
 
@@ -110,15 +125,8 @@ class _Search:
             faults[_FAULTS_TOLD:] = [f"{len(faults) - _FAULTS_TOLD} more files or folders could not be read"]
         return Discovered(tuple(self._sources), (*faults, *self._warnings, *self._left_out()))
 
-    @contextmanager
-    def _noting_faults(self, name: str) -> Iterator[None]:
-        """What goes wrong with one thing is remembered, and the search goes on."""
-        try:
-            yield
-        except InputError as error:
-            self._faults.append(str(error))
-        except (OSError, ValueError) as error:  # ValueError: a NUL in a name
-            self._faults.append(f"{name}: {reason(error)}")
+    def _noting_faults(self, name: str) -> _NotingFaults:
+        return _NotingFaults(name, self._faults)
 
     def _left_out(self) -> list[str]:
         said = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 
 from logdoc.kept.patterns import lazily
@@ -14,6 +13,7 @@ from logdoc.types.value import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import Any, BinaryIO
 
 _URL = lazily(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -35,9 +35,13 @@ class RemoteOrigin:
             while block := file.read(size):
                 yield block
 
-    @contextmanager
-    def open(self) -> Iterator[BinaryIO]:
+    def open(self) -> AbstractContextManager[BinaryIO]:
         """The object itself, for reading at any offset."""
+        from contextlib import contextmanager
+
+        return contextmanager(self._opened)()
+
+    def _opened(self) -> Iterator[BinaryIO]:
         try:
             with self.filesystem.open(self.path, "rb") as file:
                 yield file

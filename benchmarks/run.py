@@ -1,4 +1,4 @@
-"""Sameness first, then speed: logdoc against ripgrep on the same logs in the same run. Writes RESULTS.md.
+"""Sameness first, then speed: logdoc against ripgrep on the same logs in the same run. With --keep writes RESULTS.md.
 
 python benchmarks/run.py --mib 256 --files 256 --rounds 3
 """
@@ -145,13 +145,15 @@ def main() -> None:
     parser.add_argument(
         "--patience", type=float, default=10, help="seconds to wait for an idle machine before a command"
     )
+    parser.add_argument("--keep", action="store_true", help="put the tables into RESULTS.md")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         report = benchmark(Path(name), chosen)
     text = "\n".join(report) + "\n"
-    results = HERE / "RESULTS.md"
-    _, mark, kept = results.read_text(encoding="utf-8").partition(KEPT)  # what other commands measured
-    results.write_text(text + "\n" + mark + kept, encoding="utf-8")
+    if chosen.keep:
+        results = HERE / "RESULTS.md"
+        _, mark, kept = results.read_text(encoding="utf-8").partition(KEPT)  # what other commands measured
+        results.write_text(text + "\n" + mark + kept, encoding="utf-8")
     sys.stdout.write(text)
 
 

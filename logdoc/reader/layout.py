@@ -11,7 +11,7 @@ from logdoc.reader.peel import Line
 from logdoc.types.value import replace
 
 NARROWEST = 50  # columns; shorter lines were broken by whoever wrote them
-LEAST_LINES = 3  # fewer may have that length by chance
+LEAST_LINES = 3  # fewer may have that length by chance, but for a sentence that goes on
 FRAME_MARGIN = 2  # blanks before a frame where nothing was put before it
 _FIRST = lazily(r' *(?=Traceback \(most recent call last\):|(File "[^"\n]{1,400}", line \d+))')
 _EXCEPTION = lazily(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failed|Failure|Timeout): \S")
@@ -64,4 +64,11 @@ def _broken(lines: Sequence[Line]) -> int:
         if narrowest < widest:
             break
         count += 1
-    return count if count >= LEAST_LINES and widest >= NARROWEST else 1
+    sure = count >= LEAST_LINES or (count == 2 and _goes_on(texts[0], texts[1]))
+    return count if sure and widest >= NARROWEST else 1
+
+
+def _goes_on(text: str, following: str) -> bool:
+    """Whether one sentence stands on both lines."""
+    word = following.split(" ", 1)[0].rstrip(",.")
+    return text[-1].isalnum() and word.isalpha() and word.islower()

@@ -744,7 +744,7 @@ class TestUrls:
         assert [source.hints.rank for source in discover(["memory://job/*.gz"]).sources] == [2]
 
     def test_what_is_missing_is_named(self) -> None:
-        with pytest.raises(InputError, match=r"^memory://job/nosuch\.log: "):
+        with pytest.raises(InputError, match=r"^memory://job/nosuch\.log: nothing there$"):
             discover(["memory://job/nosuch.log"])
         with pytest.raises(InputError, match=r"^nosuchscheme://a/b: .*nosuchscheme"):
             discover(["nosuchscheme://a/b"])

@@ -129,7 +129,9 @@ def _remote_file(filesystem: Any, path: str, name: str, is_web: bool) -> RemoteF
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split())
+    is_mere_path = isinstance(error, FileNotFoundError) and " " not in text  # all that some file systems say
+    return "nothing there" if is_mere_path else text or type(error).__name__
 
 
 def _without(url: str, name: str, text: str) -> str:

@@ -60,7 +60,7 @@ def test_a_message_broken_by_a_narrow_console_is_one_line() -> None:
 
 
 def test_a_sentence_on_two_full_lines_is_one_line() -> None:
-    (found,) = records("ValueError: Free memory on device cuda:1 (0.98/21.48 GiB) on startup is\nless than desired.\n")
+    (found,) = records("ValueError: Free memory on device cuda:3 (1.52/39.39 GiB) on startup is\nless than desired.\n")
     assert found.body.endswith("on startup is less than desired.")
     (nccl,) = records(
         "RuntimeError: NCCL error in: x.cpp:1970, unhandled system error, version 2\nncclSystemError: call\n"

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from logdoc.probes.collect.machine import Answer, Sheet, json_line
+from logdoc.probes.collect.machine import Answer, Sheet
 from logdoc.probes.collect.main import SECTIONS
+from logdoc.probes.collect.pieces import json_line
 from tests.test_probes_recorded import MACHINES, PLAYED, RecordedMachine, play
 
 SIZES = re.compile(

@@ -44,10 +44,13 @@ def _unbroken(lines: list[Line]) -> list[Line]:
     at = 0
     while at < len(lines):
         count = _broken(lines[at:]) if _EXCEPTION.match(lines[at].text) else 1
-        parts = [line.text.strip() for line in lines[at : at + count]]
-        made.append(lines[at] if count == 1 else replace(lines[at], text=" ".join(parts)))
+        made.append(lines[at] if count == 1 else _as_one(lines[at : at + count]))
         at += count
     return made
+
+
+def _as_one(lines: Sequence[Line]) -> Line:
+    return replace(lines[0], text=" ".join(line.text.strip() for line in lines))
 
 
 def _broken(lines: Sequence[Line]) -> int:

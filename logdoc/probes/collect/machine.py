@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.util
-import json
 import math
 import os
 import shutil
@@ -378,7 +377,3 @@ class Machine:
             return None
         # struct timex on 64 bits: modes, offset, freq, maxerror (microseconds) at byte 24; TIME_ERROR is 5.
         return (state != 5, struct.unpack_from("q", buffer.raw, 24)[0] / 1e6)
-
-
-def json_line(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=True, sort_keys=True)

@@ -22,9 +22,9 @@ from logdoc.probes.collect.gpu_health import fabric_services, gpu_health
 from logdoc.probes.collect.gpu_reader import NVML_INIT
 from logdoc.probes.collect.host import disk, host_memory, limits, shm
 from logdoc.probes.collect.libraries import libraries
-from logdoc.probes.collect.machine import Machine, Sheet, json_line
+from logdoc.probes.collect.machine import Machine, Sheet
 from logdoc.probes.collect.network import network
-from logdoc.probes.collect.pieces import printed
+from logdoc.probes.collect.pieces import json_line, printed
 from logdoc.probes.collect.rdma import rdma
 from logdoc.probes.collect.surroundings import clock, container, environment, scheduler
 from logdoc.probes.collect.topology import topology

@@ -22,7 +22,11 @@ SHARED_OUTPUT = "SLURM_STEP_ID"
 def printed(sheet: dict[str, Any], environ: Mapping[str, str]) -> str:
     """A sheet as a launcher can carry it: one line, under srun short ones that belong together."""
     lines = pieces(sheet) if environ.get(SHARED_OUTPUT) else [sheet]
-    return "".join(json.dumps(line, ensure_ascii=True, sort_keys=True) + "\n" for line in lines)
+    return "".join(json_line(line) + "\n" for line in lines)
+
+
+def json_line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, sort_keys=True)
 
 
 def pieces(sheet: dict[str, Any]) -> list[dict[str, Any]]:
@@ -52,7 +56,7 @@ def cut(entry: dict[str, Any], key: str) -> Iterator[dict[str, Any]]:
     if not isinstance(text, str) or len(json.dumps(text)) <= PART_LIMIT:
         yield entry
         return
-    step = PART_LIMIT if text.isascii() else PART_LIMIT // 6  # json writes what is not ASCII as \uXXXX
+    step = PART_LIMIT if text.isascii() else PART_LIMIT // 6  # json spells what is not ASCII in six signs
     yield {**entry, key: text[:step]}
     for start in range(step, len(text), step):
         rest = {"probe": entry.get("probe", ""), key: text[start : start + step], "continued": True}

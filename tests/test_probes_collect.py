@@ -100,10 +100,16 @@ def torch_files(version: str = CUDA_WHEEL) -> dict[str, str]:
 
 
 def fake_torch(available: bool = True, complaint: str = "", cudnn: Callable[[], Any] = lambda: 90100) -> Any:
+    complaints = [complaint] if complaint else []
+
     def is_available() -> bool:
-        if complaint:
-            warnings.warn(complaint, stacklevel=1)
+        if complaints:  # once in a process, to whoever counts devices first (torch 2.14.1, CUDA build)
+            warnings.warn(complaints.pop(), stacklevel=1)
         return available
+
+    def cudnn_version() -> Any:  # it counts devices too
+        is_available()
+        return cudnn()
 
     distributed = SimpleNamespace(
         is_available=lambda: True,
@@ -118,7 +124,7 @@ def fake_torch(available: bool = True, complaint: str = "", cudnn: Callable[[], 
     )
     flags = "sm_50 sm_80 sm_86 sm_90 compute_90"
     compiled = SimpleNamespace(_cuda_getArchFlags=lambda: flags)
-    backends = SimpleNamespace(cudnn=SimpleNamespace(version=cudnn))
+    backends = SimpleNamespace(cudnn=SimpleNamespace(version=cudnn_version))
     return SimpleNamespace(distributed=distributed, cuda=cuda, backends=backends, _C=compiled)
 
 

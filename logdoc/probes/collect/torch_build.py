@@ -41,6 +41,7 @@ def torch_build(machine: Machine, sheet: Sheet) -> None:
     backends(sheet, torch)
     loaded_libraries(machine, sheet)
     cuda_state(sheet, torch)
+    cudnn_version(sheet, torch)
 
 
 def version_file(machine: Machine, sheet: Sheet, folder: str) -> None:
@@ -130,7 +131,6 @@ def backends(sheet: Sheet, torch: Any) -> None:
                 sheet.add(fact, text, "torch.cuda.nccl.version()")
         except Exception as error:
             sheet.fail(f"torch.cuda.nccl.version(): {error}")
-    cudnn_version(sheet, torch)
     flags = getattr(getattr(torch, "_C", None), "_cuda_getArchFlags", None)
     arches = flags() if flags else None
     if arches:
@@ -140,6 +140,7 @@ def backends(sheet: Sheet, torch: Any) -> None:
 def cudnn_version(sheet: Sheet, torch: Any) -> None:
     """The cuDNN that torch loads, or its complaint when that is not the one it was compiled with."""
     source = "torch.backends.cudnn.version()"
+    sheet.doing(source)
     ask = getattr(getattr(getattr(torch, "backends", None), "cudnn", None), "version", None)
     if ask is None:
         return
@@ -157,7 +158,11 @@ def cudnn_version(sheet: Sheet, torch: Any) -> None:
 
 
 def cuda_state(sheet: Sheet, torch: Any) -> None:
-    """Whether this torch reaches a GPU, and the driver's own words when it does not. Opens the driver: may hang."""
+    """Whether this torch reaches a GPU, and the driver's own words when it does not. Opens the driver: may hang.
+
+    The first call that counts devices gets the words, later ones none (seen with torch 2.14.1, where cuDNN's version
+    asks for them too): so nothing may touch CUDA before this.
+    """
     source = "torch.cuda.is_available()"
     sheet.doing(source)
     with warnings.catch_warnings(record=True) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from logdoc.catalog import env_variable
 from logdoc.probes.specs import PROBES, spec
 from logdoc.rulebase import load_rules, rule_roots
-from logdoc.types.rule import Condition, FactReference, Fix, Rule
+from logdoc.reporting.fixes import verification
+from logdoc.types.rule import Condition, FactReference, Fix, Rule, Text, Verify
 
 RULES = list(load_rules(rule_roots()[:1]).active())
 VARIABLE = re.compile(r"(?<![\w{])(?:NCCL|TORCH|PYTORCH|GLOO|CUDA)_[A-Z0-9][A-Z0-9_]*(?![\w*])")
@@ -110,6 +112,22 @@ def test_verification_asks_the_probe_for_a_fact_it_gives(rule: Rule) -> None:
             assert probe is not None, fix.verify.probe
             for node in conditions(fix.verify.expect):
                 assert node.fact is None or any(fits(fact, node.fact) for fact in probe.facts), node.fact
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_verification_by_a_probe_can_be_typed_as_one_line(rule: Rule) -> None:
+    lines = [verification(fix.verify, {}, "en") for fix in rule.fixes if fix.verify.probe is not None]
+    assert [line for line in lines if "\n" in line] == []
+    shell = subprocess.run(["bash", "-n"], input="\n".join(lines), capture_output=True, text=True, check=False)
+    assert (shell.returncode, shell.stderr) == (0, "")
+
+
+def test_a_probe_and_a_command_are_verified_one_after_the_other() -> None:
+    seen = Text(en="prints 1", zh="输出 1")
+    both = Verify(probe="fabric", expect=Condition(fact="fabric.manager_active", eq=True), run="nvidia-smi -L", see=seen)
+    line = "logdoc probe fabric --expect 'fabric.manager_active=true' && nvidia-smi -L  # prints 1"
+    assert verification(both, {}, "en") == line
+    assert verification(Verify(see=seen), {}, "zh") == "输出 1"
 
 
 @pytest.mark.parametrize("rule", [one for one in RULES if one.kind == "cause"], ids=lambda rule: rule.id)

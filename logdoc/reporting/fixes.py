@@ -36,17 +36,18 @@ def _lines(fix: Fix, values: Mapping[str, FactValue], language: str) -> list[Fix
 
 
 def verification(verify: Verify, values: Mapping[str, FactValue], language: str) -> str:
-    """How to see that the fix worked, as one line to type."""
-    parts = []
+    """How to see that the fix worked: one line to type, with what it shows as its comment."""
+    commands = []
     if verify.probe is not None:
         expected = f" --expect '{_condition(verify.expect)}'" if verify.expect is not None else ""
-        parts.append(f"logdoc probe {verify.probe}{expected}")
+        commands.append(f"logdoc probe {verify.probe}{expected}")
     if verify.run is not None:
-        parts.append(fill_command(verify.run, values))
-    if verify.see is not None:
-        seen = in_language(verify.see, language, values) or verify.see.in_language(language)
-        parts.append(f"# {seen}" if parts else seen)
-    return "  ".join(parts)
+        commands.append(fill_command(verify.run, values))
+    typed = " && ".join(commands)
+    if verify.see is None:
+        return typed
+    seen = in_language(verify.see, language, values) or verify.see.in_language(language)
+    return f"{typed}  # {seen}" if typed else seen
 
 
 def _condition(condition: Condition) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -166,6 +167,76 @@ def copying(answer: Answer) -> FactSheet:
         return answer
 
     return p2p_copy("python", run=run)
+
+
+# Stands for a host of two GPUs: the CPU plays both, gloo plays NCCL, and FAULT says what is broken between them.
+TWO_GPUS = """
+import os
+import torch
+import torch.distributed as dist
+
+fault = os.environ.get("FAULT")
+full, to, join, reduce = torch.full, torch.Tensor.to, dist.init_process_group, dist.all_reduce
+
+def moved(tensor, device):
+    copy = to(tensor, "cpu").clone()
+    if fault == "p2p" and device.index == 0 and getattr(tensor, "at", None) == 1:
+        copy[4096] ^= 255
+    copy.at = device.index
+    return copy
+
+def reduced(tensor):
+    reduce(tensor)
+    if fault == "p2p" and dist.get_world_size() > 1 and os.environ.get("NCCL_P2P_DISABLE") != "1":
+        tensor[4096] += 1
+
+torch.cuda.set_device = torch.cuda.synchronize = lambda device: None
+torch.cuda.device_count = lambda: 2
+torch.cuda.can_device_access_peer = lambda source, target: True
+torch.full = lambda *given, device, **named: full(*given, **named)
+torch.Tensor.to = moved
+dist.init_process_group = lambda backend, **named: join({"nccl": "gloo"}[backend], **named)
+dist.all_reduce = reduced
+"""
+
+
+@pytest.fixture
+def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Every Python that starts from now on believes that its torch has two GPUs."""
+    (tmp_path / "sitecustomize.py").write_text(TWO_GPUS, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return monkeypatch
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(util.find_spec("torch") is None, reason="torch is not installed")
+def test_the_scripts_themselves_find_two_good_cards_good(two_gpus: pytest.MonkeyPatch) -> None:
+    two_gpus.delenv("FAULT", raising=False)
+    assert values(p2p_copy(sys.executable)) == {"p2p.copy_ok": True, "p2p.peer_pairs": 2, "p2p.pairs": 2}
+    known = values(nccl_allreduce(sys.executable, gpus=2))
+    assert (known["nccl.allreduce_ok"], known["nccl.gpus_ok"], known.get("nccl.gpus_failed")) == (True, 2, None)
+    assert [known[f"nccl.{path}_broken"] for path in ("p2p", "shm", "ib")] == [False, False, False]
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(util.find_spec("torch") is None, reason="torch is not installed")
+def test_the_scripts_themselves_prove_p2p_broken_by_what_it_did_to_the_data(two_gpus: pytest.MonkeyPatch) -> None:
+    two_gpus.setenv("FAULT", "p2p")
+    copied = values(p2p_copy(sys.executable))
+    assert (copied["p2p.copy_ok"], copied["p2p.bad_pairs"]) == (False, "1-0")
+    known = values(nccl_allreduce(sys.executable, gpus=2))
+    assert (known["nccl.allreduce_ok"], known["nccl.gpus_ok"], known["nccl.gpus_failed"]) == (False, 1, 2)
+    assert "wrong sum: data was corrupted on the way" in known["nccl.allreduce_error"]
+    assert known["nccl.p2p_broken"] is True
+    assert (known["nccl.without_shm_ok"], known.get("nccl.shm_broken")) == (False, None)
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(util.find_spec("torch") is None, reason="torch is not installed")
+def test_a_copy_that_reaches_no_gpu_says_torchs_own_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    reason = p2p_copy(sys.executable).errors[0].error
+    assert re.search("not compiled with CUDA|NVIDIA driver|No CUDA GPUs|cudaGetDeviceCount", reason), reason
 
 
 def test_copied_data_is_compared() -> None:

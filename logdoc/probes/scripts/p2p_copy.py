@@ -1,6 +1,7 @@
 """Copies 16 MiB between every ordered pair of visible GPUs and compares the data byte for byte.
 
 Prints {"copying": "0-1"} before each copy (so a hang names its pair) and at the end {"p2p": true, "bad": […], …}.
+Where torch reaches no GPU at all, its exception is the last word.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ def say(value: dict[str, object]) -> None:
 def main() -> None:
     torch = importlib.import_module("torch")
     count = torch.cuda.device_count()
+    if not count:
+        torch.cuda.init()  # raises, with CUDA's own reason
     pairs = [(a, b) for a in range(count) for b in range(count) if a != b]
     bad, peers = [], []
     generator = torch.Generator().manual_seed(20240229)

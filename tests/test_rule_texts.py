@@ -10,8 +10,8 @@ import pytest
 
 from logdoc.catalog import env_variable
 from logdoc.probes.specs import PROBES, spec
-from logdoc.rulebase import load_rules, rule_roots
 from logdoc.reporting.fixes import verification
+from logdoc.rulebase import load_rules, rule_roots
 from logdoc.types.rule import Condition, FactReference, Fix, Rule, Text, Verify
 
 RULES = list(load_rules(rule_roots()[:1]).active())

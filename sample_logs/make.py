@@ -1,6 +1,8 @@
 """Makes the sample logs with `origin: run`: really runs the jobs of runs.yaml, breaks them, and writes log and label.
 
-Needs Linux, torch and psutil; never the network or root. The logs with `origin: written` it never touches.
+Needs Linux, torch and psutil; never the network or root. It touches no other logs: those with `origin: written`, and those
+with `origin: stand-in`, which real torchrun of a CUDA build (torch 2.14.1, CUDA 13) printed on a machine without GPU, where
+a libcuda.so.1 of our own answered cuInit with the error that the label names.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def test_label_has_the_evaluators_keys_and_types(case: Path) -> None:
     label = label_of(case)
     assert set(label) == (KEYS | {"command"} if label["origin"] == "run" else KEYS)
     assert label["id"] == case.name
-    assert label["origin"] in {"run", "written"}
+    assert label["origin"] in {"run", "stand-in", "written"}
     assert label["cause"] == "none" or is_cause_id(label["cause"])
     assert case.parent.name == ("healthy" if label["cause"] == "none" else label["cause"])
     assert all(value == "none" or is_cause_id(value) for value in label["accept"])

@@ -192,6 +192,15 @@ def test_an_abort_shows_where_everybody_was() -> None:
     assert verdict(files)[0][1].startswith("rank 1 holds the others up: it waits for its data loader")
 
 
+def test_a_lone_dump_tells_why_it_was_made_if_its_rank_waits_for_no_peer() -> None:
+    def alone(frames: list[FrameText]) -> str:
+        return verdict({"stack_rank2.txt": faulthandler(frames, reason="Timeout (0:05:00)!")})[0][1]
+
+    loading = "only rank 2 was dumped (Timeout (0:05:00)): it waits for its data loader in step (train.py:85)"
+    assert alone(loads()) == loading
+    assert alone(waits()) == "only rank 2 was dumped: it waits in all_reduce called at step (train.py:88)"
+
+
 def test_only_the_last_attempt_counts() -> None:
     matches = seen(by_rank(waits(), loads()))
     for match in matches:

@@ -55,8 +55,11 @@ def _alike(alive: Sequence[Process]) -> list[Process]:
 
 
 def _lone(one: Process) -> Iterator[Saying]:
+    """The one dump there is. Where a timer or a signal made it while nothing of a peer was awaited, the reason is told:
+    that the process was still at it counts for something."""
     if one.kind is not None:
-        yield Saying(one, one, f"only {one.name} was dumped: it {does(one)}{_steadily(one)}")
+        stopped = f" ({one.stacks.reason})" if one.stacks.reason is not None and one.kind.waits == "no" else ""
+        yield Saying(one, one, f"only {one.name} was dumped{stopped}: it {does(one)}{_steadily(one)}")
 
 
 def _late(late: Sequence[Process], held: Sequence[Process], workers: Sequence[Process], hung: bool) -> Iterator[Saying]:

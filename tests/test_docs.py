@@ -22,3 +22,8 @@ def test_pages_and_index_are_current(rule_set: RuleSet, language: str) -> None:
     assert sorted(map(str, written)) == sorted(map(str, wanted))
     stale = [str(path.relative_to(DOCS)) for path, text in wanted.items() if written[path] != text]
     assert not stale, "run: logdoc rules docs docs/rules"
+
+
+def test_a_page_says_which_probe_sees_the_fix(rule_set: RuleSet) -> None:
+    page = rule_page(rule_set.rules["gpu.fabric-manager-down"], "en")
+    assert "Verify: logdoc probe fabric --expect 'fabric.manager_active=true' — `<python>` -c " in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from logdoc.reporting.fixes import probe_command
 from logdoc.reporting.wording import PLACEHOLDER
 from logdoc.types.rule import Fix, Rule
 
@@ -60,7 +61,7 @@ def _fix(fix: Fix, language: str) -> Iterator[str]:
         yield from (plain(fix.why.in_language(language)), "")
     for environment, commands in fix.run.items():
         yield from (f"{environment}:", "", "```", *commands, "```", "")
-    steps = [fix.verify.run, fix.verify.see.in_language(language) if fix.verify.see else None]
+    steps = [probe_command(fix.verify), fix.verify.run, fix.verify.see.in_language(language) if fix.verify.see else None]
     told = " — ".join(step for step in steps if step)
     if told:
         yield from (f"{_HEADINGS['verify'][language]}: {plain(told)}", "")

@@ -37,17 +37,20 @@ def _lines(fix: Fix, values: Mapping[str, FactValue], language: str) -> list[Fix
 
 def verification(verify: Verify, values: Mapping[str, FactValue], language: str) -> str:
     """How to see that the fix worked: one line to type, with what it shows as its comment."""
-    commands = []
-    if verify.probe is not None:
-        expected = f" --expect '{_condition(verify.expect)}'" if verify.expect is not None else ""
-        commands.append(f"logdoc probe {verify.probe}{expected}")
-    if verify.run is not None:
-        commands.append(fill_command(verify.run, values))
-    typed = " && ".join(commands)
+    run = fill_command(verify.run, values) if verify.run is not None else None
+    typed = " && ".join(command for command in (probe_command(verify), run) if command is not None)
     if verify.see is None:
         return typed
     seen = in_language(verify.see, language, values) or verify.see.in_language(language)
     return f"{typed}  # {seen}" if typed else seen
+
+
+def probe_command(verify: Verify) -> str | None:
+    """The probe that sees whether a fix worked, as it is typed: its exit code tells."""
+    if verify.probe is None:
+        return None
+    expected = f" --expect '{_condition(verify.expect)}'" if verify.expect is not None else ""
+    return f"logdoc probe {verify.probe}{expected}"
 
 
 def _condition(condition: Condition) -> str:

@@ -124,7 +124,9 @@ def test_verification_by_a_probe_can_be_typed_as_one_line(rule: Rule) -> None:
 
 def test_a_probe_and_a_command_are_verified_one_after_the_other() -> None:
     seen = Text(en="prints 1", zh="输出 1")
-    both = Verify(probe="fabric", expect=Condition(fact="fabric.manager_active", eq=True), run="nvidia-smi -L", see=seen)
+    both = Verify(
+        probe="fabric", expect=Condition(fact="fabric.manager_active", eq=True), run="nvidia-smi -L", see=seen
+    )
     line = "logdoc probe fabric --expect 'fabric.manager_active=true' && nvidia-smi -L  # prints 1"
     assert verification(both, {}, "en") == line
     assert verification(Verify(see=seen), {}, "zh") == "输出 1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from logdoc.dialects.torchrun import default_group_rank
 from logdoc.reader.peel import peel
 
 TORCHRUN_W = "W0922 18:51:16.217000 28001 torch/distributed/run.py:757] "
@@ -19,6 +20,8 @@ TORCHRUN_W = "W0922 18:51:16.217000 28001 torch/distributed/run.py:757] "
         ("[1,mpirank:3,algo-1]<stderr>:ValueError: bad", "ValueError: bad", {"rank": 3, "host": "algo-1"}),
         ("[f35a2cc1] [rank=0] [INFO] [logging.py:69:log_dist] saved", "saved", {"rank": 0}),
         ("nemo.llm.pretrain/0 [default2]:[rank6]: boom", "boom", {"rank": 6, "local_rank": 2}),
+        ("gpu-7.hall:12: [rank12]: ValueError: bad", "ValueError: bad", {"rank": 12, "host": "gpu-7.hall"}),
+        ("train.py:12: [rank3]: boom", "train.py:12: [rank3]: boom", {}),
         ("fa88a9df [rank=1] || ValueError: bad", "ValueError: bad", {"rank": 1}),
         ("[default0|rank=12]: boom", "boom", {"rank": 12, "local_rank": 0}),
         ("[E ProcessGroupNCCL.cpp:474] [Rank 0] text", "[Rank 0] text", {"level": "ERROR"}),
@@ -110,3 +113,19 @@ def test_what_is_no_prefix_stays(line: str) -> None:
     peeled = peel(1, line)
     assert peeled.text == line
     assert peeled.who.rank is None
+
+
+@pytest.mark.parametrize(
+    ("body", "rank"),
+    [
+        ("[Rank 3] text", 3),
+        ("[PG 0 Rank 3] text", 3),
+        ("[PG ID 0 PG GUID 0(default_pg) Rank 3]  text", 3),
+        ("[PG GUID 0(default_pg) Rank 3] text", 3),
+        ("[PG GUID 0 Rank 3] text", 3),
+        ("[PG GUID 5(mesh_dp) Rank 3] text", None),
+        ("[PG GUID 12 Rank 3] text", None),
+    ],
+)
+def test_the_rank_within_the_default_group_is_the_global_rank(body: str, rank: int | None) -> None:
+    assert default_group_rank(body) == rank

@@ -1,4 +1,5 @@
-"""Prefixes of hosted notebooks and training services: Kaggle, SageMaker, Determined, torchx, milabench."""
+"""Prefixes of hosted notebooks and training services: Kaggle, SageMaker, Determined, torchx, milabench,
+and the template that a torchrun can be given."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ HOSTED = Dialect(
         lazily(r"\d{1,7}\.\d{1,3}s[\t ]+\d{1,7}[\t ]"),
         # SageMaker: `[1,mpirank:3,algo-1]<stdout>:`
         lazily(r"\[\d+,mpirank:(?P<rank>\d+),(?P<host>[A-Za-z][\w.-]{0,252})\](?:<\w+>:?)? ?"),
+        # torchrun --log-line-prefix-template '${hostname}:${rank}: ' (2.14), before the rank's own prefix or a logger's
+        lazily(r"(?P<host>[A-Za-z][\w.-]{0,252}):(?P<rank>\d{1,6}): (?=\[rank(?P=rank)\]|\[[FEWIV]\d{4} )"),
         # NeMo-Run and other users of torchx: role and replica, before torchrun's own prefix
         lazily(r"(?:# )?[A-Za-z][\w.-]{1,80}/\d{1,4} (?=\[default\d|\[rank\d|\[\d)"),
         # Determined: the container's id, then who is talking in it: `fa88a9df [rank=1] || message`

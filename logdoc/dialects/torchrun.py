@@ -42,8 +42,8 @@ GLOG = Dialect(
     ),
 )
 
-# [Rank 3]  [PG 0 Rank 3]  [PG 0 (default_pg) Rank 3]  [PG ID 0 PG GUID 0(default_pg) Rank 3]
-_DEFAULT_GROUP_RANK = lazily(r"\[(?:PG (?:ID )?0 (?:PG GUID 0)?(?:\((?:default_pg|)\))? ?)?Rank (\d+)\]:? ")
+# [Rank 3]  [PG 0 Rank 3]  [PG 0 (default_pg) Rank 3]  [PG ID 0 PG GUID 0(default_pg) Rank 3]  [PG GUID 0 Rank 3] (2.14)
+_DEFAULT_GROUP_RANK = lazily(r"\[(?:PG (?:(?:ID )?0 (?:PG GUID 0)?|GUID 0)(?:\((?:default_pg|)\))? ?)?Rank (\d+)\]:? ")
 
 
 def default_group_rank(body: str) -> int | None:

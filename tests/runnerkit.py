@@ -36,6 +36,14 @@ def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 
 
+def executable(path: Path, text: str) -> Path:
+    """A program of this text."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
 def run(
     command: Sequence[str],
     *options: str,

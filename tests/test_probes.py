@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from logdoc.probes.base import FactSheet, run_collector
 from logdoc.probes.collect.main import SECTIONS
+from logdoc.probes.collecting import run_collector
 from logdoc.probes.collector import FOOTER, PARTS, probe_script, script_text
+from logdoc.probes.sheets import FactSheet
 from logdoc.probes.specs import PROBES, passive_ids, spec
 
 NAMES = (path.name for path in resources.files("logdoc.probes.scripts").iterdir())

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from logdoc.probes.active import gloo_pair, nccl_allreduce, p2p_copy, run_active, tcp_reach
-from logdoc.probes.base import FactSheet
-from logdoc.probes.collect.machine import Answer
+from logdoc.probes.collect.commands import Answer
 from logdoc.probes.memory_peak import MemoryPeak, Sample, read_memory
+from logdoc.probes.sheets import FactSheet
 from logdoc.probes.specs import PROBES, spec
 from logdoc.types.errors import InputError
 
@@ -84,7 +84,10 @@ def test_a_gloo_pair_that_hangs_is_stopped(tmp_path: Path) -> None:
     began = time.monotonic()
     known = values(gloo_pair(str(hung), limit=1.0))
     assert time.monotonic() - began < 2.0
-    assert known == {"gloo.ok": False, "gloo.error": "no result within the time limit; stopped"}
+    assert known == {
+        "gloo.ok": False,
+        "gloo.error": "the probe gave no result within the time limit and was stopped",
+    }
 
 
 def test_a_port_that_listens_is_reached() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from logdoc.probes.collect.machine import Answer, Sheet
+from logdoc.probes.collect.commands import Answer
+from logdoc.probes.collect.machine import Sheet
 from logdoc.probes.collect.main import SECTIONS
 from logdoc.probes.collect.pieces import json_line
 from tests.test_probes_recorded import MACHINES, PLAYED, RecordedMachine, play

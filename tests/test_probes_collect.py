@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from logdoc.probes.collect.commands import Answer
 from logdoc.probes.collect.gpu import VGPU_NAME, gpu_list
 from logdoc.probes.collect.libraries import packages, same_release, shadowing, shared_objects, toolchain
-from logdoc.probes.collect.machine import Answer, Machine, Sheet
+from logdoc.probes.collect.machine import Machine, Sheet
 from logdoc.probes.collect.main import covered, joined
 from logdoc.probes.collect.topology import acs_control, distance, matrix
 from logdoc.probes.collect.torch_build import torch_build

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logdoc.probes.base import load_fact_sheet, load_fact_sheets, run_collector, sheet_json
+from logdoc.probes.collecting import run_collector
+from logdoc.probes.sheets import load_fact_sheet, load_fact_sheets, sheet_json
 from logdoc.types.errors import InputError
 
 GOOD: dict[str, Any] = {

@@ -17,9 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 from logdoc.cli.commands import commands as main
-from logdoc.probes.base import FactSheet, load_fact_sheets
-from logdoc.probes.collect.machine import Answer
+from logdoc.probes.collect.commands import Answer
 from logdoc.probes.gloo_hosts import Meeting, gloo_here, hosts_script, launch, told_in_words
+from logdoc.probes.sheets import FactSheet, load_fact_sheets
 from logdoc.probes.specs import spec
 from logdoc.types.errors import InputError
 
@@ -55,7 +55,7 @@ def known(sheet: FactSheet) -> dict[str, Any]:
 def test_two_hosts_reach_each_other_and_reduce(tmp_path: Path) -> None:
     first = free_ports()
     arguments = ["--hosts", ",".join(TWO), "--port", str(first), "--launch", HERE, "--python", sys.executable]
-    wanted = ["--expect", "gloo.hosts_ok=true"]
+    wanted = ["--expect", "gloo.hosts_ok=true", "--json"]
     done = CliRunner().invoke(main, ["probe", "--active", "gloo-hosts", *arguments, *wanted])
     assert done.exit_code == 0, done.stderr
     assert done.stderr.startswith("logdoc: On every host of --hosts: listens on a TCP port")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from logdoc.probes.collect.commands import Answer
 from logdoc.probes.collect.host import disk, host_memory, limits, shm
-from logdoc.probes.collect.machine import Answer
 from logdoc.probes.collect.network import chosen, network, route_to, routes
 from logdoc.probes.collect.surroundings import (
     container_kind,

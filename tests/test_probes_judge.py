@@ -10,8 +10,9 @@ import pytest
 
 from logdoc.engine import Engine, Options
 from logdoc.facts import FactSet
-from logdoc.probes.base import FactSheet, ProbeError, load_fact_sheets, run_collector, sheet_json
+from logdoc.probes.collecting import run_collector
 from logdoc.probes.judge import by_host, facts_here, judge
+from logdoc.probes.sheets import FactSheet, ProbeError, load_fact_sheets, sheet_json
 from logdoc.rulebase import RuleSet
 from logdoc.types.finding import Fact, Hypothesis, Match
 from logdoc.types.record import Identity, Record
@@ -55,6 +56,18 @@ def test_what_chooses_a_fix_is_asked_too(rule_set: RuleSet) -> None:
     assert asked == [("torch-build", "gpu-list")]
 
 
+@pytest.mark.parametrize(
+    ("pid", "kills", "status"), [(10668, 0, "confirmed"), (12146, 0, "likely"), (12146, 1, "confirmed")]
+)
+def test_an_old_kill_of_another_process_confirms_no_kill(rule_set: RuleSet, pid: int, kills: int, status: str) -> None:
+    log = "[rank0]: step 3\nE1130 18:23:51.992000 9508 torch/distributed/elastic/multiprocessing/api.py:1002] "
+    log += "failed (exitcode: -9) local_rank: 1 (pid: 10668) of binary: /opt/env/bin/python3\n"
+    facts = {"kernel__oom_kills": 8, "kernel__last_oom_age": 9741.0, "kernel__last_oom_pid": pid}
+    seen = sheet("node-1", probe="host-memory", cgroup__oom_kills=kills, **facts)
+    diagnosis = top(Engine(rule_set), seen, log=log)
+    assert (diagnosis.rule, diagnosis.status) == ("memory.host-oom-kill", status)
+
+
 def test_facts_from_a_file_say_what_facts_live_say(rule_set: RuleSet, tmp_path: Path) -> None:
     """A live look asks only what is relevant, a file holds everything: the verdict and its fixes are the same."""
     log = "RuntimeError: Distributed package doesn't have NCCL built in\n"
@@ -65,6 +78,20 @@ def test_facts_from_a_file_say_what_facts_live_say(rule_set: RuleSet, tmp_path: 
     from_file = engine.explain_text(log, Options(sheets=load_fact_sheets(path)))
     assert live.diagnoses[0].probes
     assert live.diagnoses == from_file.diagnoses
+
+
+def test_a_probe_shows_what_its_facts_were_compared_with(tmp_path: Path) -> None:
+    """`gpu.cuda_driver_major = 11` alone does not tell why the driver is too old: the 12 of torch-build does."""
+    engine = engine_of(
+        tmp_path,
+        a__fire="match: {seen: {regex: 'Fire here'}}\n"
+        "probes: [{use: gpu-list, confirms: {fact: gpu.cuda_driver_major, lt: {fact: torch.cuda_major}}}]",
+    )
+    here = sheet("node-1", probe="gpu-list", gpu__cuda_driver_major=11, gpu__count=8)
+    torch = sheet("node-1", probe="torch-build", torch__cuda_major=12)
+    [line] = top(engine, here, torch).probes
+    assert (line.outcome, line.summary) == ("confirms", "gpu.cuda_driver_major = 11, torch.cuda_major = 12")
+    assert top(engine, torch).probes == ()
 
 
 def test_many_hosts_that_refute_count_once(engine: Engine) -> None:

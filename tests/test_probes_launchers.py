@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from logdoc.probes.base import SCHEMA, FactSheet, load_fact_sheet, load_fact_sheets, sheet_lines
-from logdoc.probes.collect.machine import Answer
+from logdoc.probes.collect.commands import Answer
 from logdoc.probes.collect.pieces import LINE_LIMIT, printed
 from logdoc.probes.gloo_hosts import Meeting, hosts_script, launch, told_in_words
 from logdoc.probes.launchers import Launchers
+from logdoc.probes.sheets import SCHEMA, FactSheet, load_fact_sheet, load_fact_sheets, sheet_lines
 from logdoc.types.errors import InputError
 
 TWO = Meeting(hosts=("n1", "n2"), port=29000, seconds=10)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from logdoc.probes.base import job_python, run_collector
-from logdoc.probes.collect.machine import run_command
+from logdoc.probes.collect.commands import Answer, run_command
+from logdoc.probes.collecting import job_python, run_collector
+from logdoc.probes.sheets import FactSheet
 from logdoc.types.errors import InputError
 from tests.test_probes import run_script
 
@@ -164,11 +165,49 @@ def test_an_interpreter_that_cannot_run_the_collector_is_said(tmp_path: Path) ->
     old = stub(tmp_path, "python2", "echo '  File \"-\"' >&2; echo 'SyntaxError: invalid syntax' >&2; exit 1")
     sheet = run_collector(["shm", "clock"], str(old))
     assert [error.probe for error in sheet.errors] == ["shm", "clock"]
-    assert "(exit code 1: SyntaxError: invalid syntax): the collector needs Python 3.8" in sheet.errors[0].error
+    assert "SyntaxError: invalid syntax (exit code 1); the collector needs Python 3.8" in sheet.errors[0].error
     assert sheet.facts == ()
     lying = stub(tmp_path, "liar", """echo '{"schema": "logdoc.facts/v1", "host": 3}'""")
     sheet = run_collector(["shm"], str(lying))
-    assert (sheet.facts, "printed no facts (exit code 0)" in sheet.errors[0].error) == ((), True)
+    assert (sheet.facts, "gave no result: no word either (exit code 0)" in sheet.errors[0].error) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "fate"),
+    [
+        (Answer("missing", 127, "", ""), "failed", "python3 does not exist"),
+        (Answer("refused", 126, "", "Exec format error"), "failed", "it could not be started: Exec format error"),
+        (
+            Answer("timeout", -15, "", "queued\nwaiting\nforce terminated\n"),
+            "timeout",
+            "it gave no result within the time limit and was stopped (queued | waiting)",
+        ),
+        (
+            Answer("abandoned", -1, "", ""),
+            "abandoned",
+            "it hangs in the kernel and does not react to SIGKILL; left behind",
+        ),
+        (Answer("late", -1, "", ""), "failed", "it was not started: the time was over"),
+        (Answer("ok", 3, "", "one\ntwo\nthree\n"), "failed", "it gave no result: two | three (exit code 3)"),
+    ],
+)
+def test_what_became_of_a_command_is_told_one_way(answer: Answer, kind: str, fate: str) -> None:
+    assert (answer.kind, answer.fate("it", "python3")) == (kind, fate)
+    sheet = FactSheet.unanswered(["shm", "clock"], answer, fate, "python3", host="n7")
+    assert [(error.probe, error.kind, error.error) for error in sheet.errors] == [
+        (id, kind, fate) for id in ("shm", "clock")
+    ]
+    assert (sheet.host, sheet.facts) == ("n7", ())
+
+
+def test_what_a_probe_has_seen_says_what_is_known_where_and_in_which_unit() -> None:
+    values = {"a.ok": False, "a.error": "", "a.run_seconds": 0.5, "a.0.peak_used": 7, "a.none": None}
+    sheet = FactSheet.live("a-probe", values, "a --command", error="half of it failed")
+    told = [(fact.id, fact.value, fact.unit) for fact in sheet.facts]
+    assert told == [("a.ok", False, ""), ("a.run_seconds", 0.5, "s"), ("a.0.peak_used", 7, "bytes")]
+    assert {fact.origin for fact in sheet.facts} == {f"a-probe@{sheet.host}"}
+    assert sheet.commands == dict.fromkeys(["a.ok", "a.run_seconds", "a.0.peak_used"], "a --command")
+    assert [(error.probe, error.error) for error in sheet.errors] == [("a-probe", "half of it failed")]
 
 
 def test_an_interpreter_that_hangs_costs_no_more_than_the_budget(tmp_path: Path) -> None:

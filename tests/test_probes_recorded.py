@@ -20,12 +20,15 @@ from typing import Any
 
 import pytest
 
-from logdoc.probes.base import FactSheet, run_collector, sheet_of
-from logdoc.probes.collect.machine import Answer, Machine, Sheet
+from logdoc.kept.sentences import PLACEHOLDER
+from logdoc.probes.collect.commands import Answer
+from logdoc.probes.collect.machine import Machine, Sheet
 from logdoc.probes.collect.main import SECTIONS, joined
+from logdoc.probes.collecting import run_collector
 from logdoc.probes.doctor import check
+from logdoc.probes.sheets import FactSheet, sheet_of
 from logdoc.probes.specs import PROBES, passive_ids
-from logdoc.reporting.wording import PLACEHOLDER, fill, fill_command
+from logdoc.reporting.wording import fill, fill_command
 
 DATA = Path(__file__).parent / "data" / "probes"
 MACHINES = sorted(path.stem for path in DATA.glob("*.txt"))

@@ -5,27 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 
-import pytest
-
 from logdoc.runner.settings import fresh_dumps, helpful_settings
-from logdoc.runner.stall import last_words, stacks
 from logdoc.runner.verdict import rank_hints
-from logdoc.sources import source_from_bytes
-from tests.runnerkit import LOGDOC, Job, environment, python, read_until, run
+from tests.runnerkit import LOGDOC, Job, environment, executable, python, run
 
 FAILS = python("raise ValueError('bad lr')")
-SILENT = "import sys; print('[rank0]: step 7', flush=True); print('[rank1]: step 9', flush=True); sys.stdin.read()"
 WITH_SETTINGS = (*LOGDOC, "run", "--no-probes")
-
-
-def executable(path: Path, text: str) -> Path:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
 
 
 def test_a_failure_is_explained_on_stderr_and_stdout_stays_the_commands() -> None:
@@ -187,71 +174,6 @@ def test_a_rank_is_known_by_what_torchrun_sets() -> None:
     assert rank_hints({"RANK": "9", "LOCAL_RANK": "1"}).rank == 9
     assert rank_hints({"RANK": "2"}).rank is None  # a pod's number
     assert rank_hints({"RANK": "x", "LOCAL_RANK": "1"}).rank is None
-
-
-def test_silence_is_told_with_everyones_last_words_and_the_command_lives() -> None:
-    with Job(python(SILENT), "--stall", "0.2s") as job:
-        told = job.told(b"rank 1, line 2: step 9\n")
-        assert b"rank 0, line 1: step 7\n" in told
-        job.stdin.close()
-        assert job.process.wait(timeout=60) == 0
-
-
-def test_silence_as_an_event(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "events")
-    with Job(python(SILENT), *("--stall", "0.2", "--format", "jsonl", "--report", str(tmp_path / "events"))) as job:
-        events = os.open(tmp_path / "events", os.O_RDWR)  # not waiting for a writer that may never come
-        told = json.loads(read_until(events, b"\n"))
-        os.close(events)
-        assert (told["event"], told["pid"] > 1) == ("stall", True)
-        assert [words["ranks"] for words in told["words"]] == [[0], [1]]
-        assert job.process.poll() is None
-
-
-PY_SPY = f"""#!{sys.executable}
-import sys
-print("Process %s: python train.py" % sys.argv[-1])
-print("Python v3.11.4 (/usr/bin/python3.11)\\n")
-print('Thread 7 (idle): "Thread-1"\\n    wait (threading.py:320)')
-print('Thread 0x7F (active): "MainThread"\\n    all_reduce (torch/dist.py:41)\\n    <module> (train.py:9)')
-"""
-
-
-def test_stacks_come_from_py_spy_if_it_is_there(tmp_path: Path) -> None:
-    executable(tmp_path / "bin" / "py-spy", PY_SPY)
-    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    with Job(python(SILENT), "--stall", "0.2", env=environment(PATH=path, RANK="4", LOCAL_RANK="0")) as job:
-        told = job.told(b"<module> (train.py:9)\n")
-    assert b"rank 4 is at:\n" in told
-    assert b"all_reduce (torch/dist.py:41)\n" in told
-    assert b"threading.py" not in told
-
-
-def test_without_py_spy_there_are_no_stacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert stacks(os.getpid()) == []
-    executable(tmp_path / "py-spy", "#!/bin/sh\necho 'Error: Permission Denied' >&2\nexit 1\n")
-    monkeypatch.setenv("RANK", "")
-    (stack,) = stacks(os.getpid())
-    assert (stack.pids, stack.frames, stack.error) == ((os.getpid(),), (), "Error: Permission Denied")
-
-
-def test_last_words_join_what_is_the_same_and_put_who_fell_silent_first_first() -> None:
-    log = "".join(f"[rank{rank}]: step {3 if rank == 2 else 9}\n" for rank in (2, 0, 1, 3))
-    words = last_words(source_from_bytes("x", log.encode()))
-    assert [(one.ranks, one.line, one.text) for one in words] == [((2,), 1, "step 3"), ((0, 1, 3), 2, "step 9")]
-
-
-def test_last_words_of_very_many_ranks_are_few() -> None:
-    log = "".join(f"[rank{rank}]: step {rank}\n" for rank in range(4096))
-    (words,) = last_words(source_from_bytes("x", log.encode()))
-    assert len(words.ranks) == 4096
-
-
-def test_last_words_without_ranks() -> None:
-    (words,) = last_words(source_from_bytes("x", b"one\ntwo\n\n"))
-    assert (words.ranks, words.line, words.text) == ((), 2, "two")
-    assert last_words(source_from_bytes("x", b"")) == []
 
 
 NVIDIA_SMI = "#!/bin/sh\necho '0, 79000, 81920'\necho '1, 100, 81920'\n"

@@ -187,3 +187,25 @@ def test_it_reads_as_a_source(ring: Ring) -> None:
         source = kept.source("<output>", PathHints(rank=3))
         assert source.read_all() == source.read_all() == b"a\nb\n"
         assert source.hints.identity().rank == 3
+
+
+@given(st.lists(st.integers(0, 900), max_size=40), st.integers(0, 40_000))
+@settings(max_examples=40, deadline=None)
+def test_what_came_since_is_the_end_of_what_is_kept(lengths: list[int], size: int) -> None:
+    with closing(Ring(LEAST_BYTES)) as ring:
+        written = b"".join(b"x" * length + b"\n" for length in lengths)
+        ring.write([written])
+        with closing(ring.snapshot()) as kept:
+            assert b"".join(kept.since(size).raw_blocks(100)) == written[size:]
+            assert kept.since(size).size == len(written[size:])
+
+
+def test_what_came_since_counts_what_was_lost(ring: Ring) -> None:
+    fill_head(ring)
+    for start in range(0, 100_000, 100):
+        ring.write([lines(start, start + 100)])
+    total = HEAD_BYTES + 10 * 100_000
+    with closing(ring.snapshot()) as kept:
+        assert b"".join(kept.since(total - 30).raw_blocks(1000)) == lines(99_997, 100_000)
+        everything = kept.since(0)
+        assert (everything.size, everything.lost) == (kept.size, kept.lost)

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from logdoc.probes.base import FactSheet, ProbeError, job_python, run_collector
-from logdoc.probes.collect.machine import Answer, run_command
+from logdoc.probes.collect.commands import Answer, run_command
+from logdoc.probes.collecting import job_python, run_collector
 from logdoc.probes.collector import probe_script
+from logdoc.probes.sheets import FactSheet
+from logdoc.probes.specs import spec
 from logdoc.types.errors import InputError
-from logdoc.types.finding import Fact
 from logdoc.types.rule import FactValue
 
 Run = Callable[[Sequence[str], float, str, Mapping[str, str]], Answer]
@@ -32,8 +32,9 @@ def run_script(argv: Sequence[str], limit: float, script: str, env: Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The script's JSON lines and what became of its process."""
+    """The JSON lines of a script that `program` ran, and what became of its process."""
 
+    program: str
     answer: Answer
     lines: tuple[dict[str, Any], ...]
 
@@ -43,12 +44,8 @@ class Outcome:
 
     def complaint(self) -> str:
         """Why there is no result: the process's fate, or its last words."""
-        if self.answer.state == "abandoned":
-            return "hangs in the kernel and does not react to SIGKILL; left behind"
-        if self.answer.state == "timeout":
-            return "no result within the time limit; stopped"
-        if self.answer.state == "missing":
-            return "the interpreter does not exist"
+        if self.answer.state != "ok":
+            return self.answer.fate("the probe", self.program)
         return (self.answer.err.strip().splitlines() or [f"ended with code {self.answer.code}"])[-1][:400]
 
 
@@ -62,50 +59,33 @@ def _play(name: str, argv: Sequence[str], limit: float, env: Mapping[str, str], 
             except ValueError:
                 continue
             lines.append(value)
-    return Outcome(answer, tuple(lines))
-
-
-def _sheet(probe: str, values: Mapping[str, FactValue | None], command: str, python: str, error: str = "") -> FactSheet:
-    host = socket.gethostname()
-    units = {name: "s" for name in values if name.endswith("seconds")}
-    facts = tuple(
-        Fact(id=name, value=value, origin=f"{probe}@{host}", unit=units.get(name, ""), host=host)
-        for name, value in values.items()
-        if value is not None and value != ""
-    )
-    return FactSheet(
-        host=host,
-        facts=facts,
-        errors=(ProbeError(probe=probe, error=error),) if error else (),
-        python=python,
-        source="live",
-        time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        commands={fact.id: command for fact in facts},
-    )
+    return Outcome(argv[0], answer, tuple(lines))
 
 
 def run_active(id: str, python: str | None = None) -> FactSheet:
-    """Run an active probe by its id, with its defaults. `tcp-reach` takes the target from MASTER_ADDR and MASTER_PORT.
+    """Run an active probe by its id, with its defaults.
 
     Raises InputError for an id that is no active probe, or one that needs what is not given here.
     """
-    if id == "tcp-reach":
-        host, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", str(MASTER_PORT))
-        if not host or not port.isdecimal():
-            raise InputError("tcp-reach connects to MASTER_ADDR:MASTER_PORT; set them, or say --hosts HOST --port PORT")
-        return tcp_reach(host, int(port))
-    if id == "gloo-hosts":
-        raise InputError("gloo-hosts joins given hosts: logdoc probe --active gloo-hosts --hosts A,B")
-    if id == "gpu-memory-peak":
-        raise InputError("gpu-memory-peak watches a command: logdoc run --sample-memory -- COMMAND")
-    probes: dict[str, Callable[[str | None], FactSheet]] = {
+    asked = spec(id)
+    if asked is None or not asked.active:
+        raise InputError(f"{id} is not an active probe")
+    if asked.needs:
+        raise InputError(f"{id} {asked.needs}")
+    by_id: dict[str, Callable[[str | None], FactSheet]] = {
+        "tcp-reach": _master_reach,
         "gloo-pair": gloo_pair,
         "nccl-allreduce": nccl_allreduce,
         "p2p-copy": p2p_copy,
     }
-    if id not in probes:
-        raise InputError(f"{id} is not an active probe")
-    return probes[id](python)
+    return by_id[id](python)
+
+
+def _master_reach(python: str | None) -> FactSheet:
+    host, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", str(MASTER_PORT))
+    if not host or not port.isdecimal():
+        raise InputError("tcp-reach connects to MASTER_ADDR:MASTER_PORT; set them, or say --hosts HOST --port PORT")
+    return tcp_reach(host, int(port))
 
 
 def gloo_pair(python: str | None = None, limit: float = 40.0, run: Run = run_script) -> FactSheet:
@@ -119,8 +99,8 @@ def gloo_pair(python: str | None = None, limit: float = 40.0, run: Run = run_scr
         "gloo.error": result.get("error") or (None if result else outcome.complaint()),
     }
     if not result and outcome.answer.state == "missing":
-        return _sheet("gloo-pair", {}, "gloo all-reduce", interpreter, f"{interpreter}: {outcome.complaint()}")
-    return _sheet("gloo-pair", values, "gloo all-reduce of 2 processes on localhost", interpreter)
+        return FactSheet.live("gloo-pair", {}, "gloo all-reduce", interpreter, outcome.complaint())
+    return FactSheet.live("gloo-pair", values, "gloo all-reduce of 2 processes on localhost", interpreter)
 
 
 def tcp_reach(host: str, port: int, limit: float = 6.0, run: Run = run_script) -> FactSheet:
@@ -137,7 +117,7 @@ def tcp_reach(host: str, port: int, limit: float = 6.0, run: Run = run_script) -
         "tcp.error": result.get("error") or (None if result else outcome.complaint()),
         "tcp.address": result.get("address"),
     }
-    return _sheet("tcp-reach", values, f"connect to {host}:{port}", sys.executable)
+    return FactSheet.live("tcp-reach", values, f"connect to {host}:{port}", sys.executable)
 
 
 def nccl_allreduce(
@@ -148,7 +128,7 @@ def nccl_allreduce(
     interpreter = job_python(python)
     count = gpus if gpus is not None else _visible(interpreter)
     if not count:
-        return _sheet("nccl-allreduce", {}, "NCCL all-reduce", interpreter, "no GPU is visible here")
+        return FactSheet.live("nccl-allreduce", {}, "NCCL all-reduce", interpreter, "no GPU is visible here")
     deadline = time.monotonic() + limit
     values: dict[str, FactValue | None] = {}
     plain = {name: text for name, text in os.environ.items() if name not in {variable for _path, variable in DETOURS}}
@@ -173,7 +153,7 @@ def nccl_allreduce(
         values[f"nccl.without_{path}_ok"] = detour["ok"]
         if failed is None or detour["ok"]:
             values[f"nccl.{path}_broken"] = failed is not None
-    return _sheet("nccl-allreduce", values, f"NCCL all-reduce on {size} GPUs", interpreter)
+    return FactSheet.live("nccl-allreduce", values, f"NCCL all-reduce on {size} GPUs", interpreter)
 
 
 def _visible(interpreter: str) -> int:
@@ -217,11 +197,13 @@ def p2p_copy(python: str | None = None, limit: float = 90.0, run: Run = run_scri
     if not result:
         pair = outcome.last("copying").get("copying")
         if pair is None or outcome.answer.state not in ("timeout", "abandoned"):
-            return _sheet("p2p-copy", {"p2p.error": outcome.complaint()}, command, interpreter, outcome.complaint())
+            return FactSheet.live(
+                "p2p-copy", {"p2p.error": outcome.complaint()}, command, interpreter, outcome.complaint()
+            )
         values: dict[str, FactValue | None] = {"p2p.copy_ok": False, "p2p.bad_pairs": f"{pair} (hangs)"}
-        return _sheet("p2p-copy", values, command, interpreter, outcome.complaint())
+        return FactSheet.live("p2p-copy", values, command, interpreter, outcome.complaint())
     if not result["pairs"]:
-        return _sheet(
+        return FactSheet.live(
             "p2p-copy", {"p2p.pairs": 0}, command, interpreter, "fewer than two GPUs are visible: nothing to copy"
         )
     values = {
@@ -230,4 +212,4 @@ def p2p_copy(python: str | None = None, limit: float = 90.0, run: Run = run_scri
         "p2p.peer_pairs": len(result["peers"]),
         "p2p.pairs": result["pairs"],
     }
-    return _sheet("p2p-copy", values, command, interpreter)
+    return FactSheet.live("p2p-copy", values, command, interpreter)

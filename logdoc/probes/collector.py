@@ -8,6 +8,7 @@ from importlib import resources
 
 # In the order of their imports: each part may use those before it.
 PARTS = (
+    "commands",
     "machine",
     "pieces",
     "kernel_log",

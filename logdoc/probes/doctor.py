@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
 from logdoc.conditions import Scene, holds
-from logdoc.probes.base import FactSheet
-from logdoc.rulebase.yaml_source import parse_yaml
+from logdoc.kept.data import document
+from logdoc.probes.sheets import FactSheet
 from logdoc.types.finding import Fact
-from logdoc.types.rule import COMPARISONS, Condition, FactReference, FactValue, Text
+from logdoc.types.rule import Condition, FactValue, Text
 from logdoc.types.words import Severity
 
 
@@ -46,9 +44,7 @@ def checks() -> tuple[Check, ...]:
     """The table, in order of what would break first. Raises RulesError when the file is broken."""
     from pydantic import TypeAdapter
 
-    name = "doctor.yaml"
-    data = parse_yaml((resources.files("logdoc") / "data" / name).read_text(encoding="utf-8"), name)
-    return TypeAdapter(tuple[Check, ...]).validate_python(data["checks"])
+    return TypeAdapter(tuple[Check, ...]).validate_python(document("doctor.yaml")["checks"])
 
 
 def check(sheet: FactSheet) -> tuple[Finding, ...]:
@@ -63,22 +59,9 @@ def check(sheet: FactSheet) -> tuple[Finding, ...]:
             say=entry.say,
             run=entry.run,
             probe=entry.probe,
-            facts=tuple(by_id[id] for id in dict.fromkeys(fact_ids(entry.when)) if id in by_id),
+            facts=tuple(by_id[id] for id in dict.fromkeys(entry.when.fact_ids()) if id in by_id),
             values=values,
         )
         for entry in checks()
         if holds(entry.when, scene) is True
     )
-
-
-def fact_ids(condition: Condition) -> Iterator[str]:
-    """Every fact a condition looks at."""
-    if condition.fact is not None:
-        yield condition.fact
-        for name in COMPARISONS:
-            operand = getattr(condition, name)
-            if isinstance(operand, FactReference):
-                yield operand.fact
-    for branch in (condition.any, condition.all, condition.none):
-        for node in branch or ():
-            yield from fact_ids(node)

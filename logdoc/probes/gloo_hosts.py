@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from logdoc.probes.active import Run, run_script
-from logdoc.probes.base import FactSheet, ProbeError, job_python, printed_sheet
-from logdoc.probes.collect.machine import Answer
+from logdoc.probes.collect.commands import Answer
+from logdoc.probes.collecting import job_python
 from logdoc.probes.collector import probe_script
 from logdoc.probes.launchers import Launchers, ended_by_signals, started_on
+from logdoc.probes.sheets import FactSheet, ProbeError, printed_sheet
 from logdoc.types.errors import InputError
 
 PROBE = "gloo-hosts"
@@ -125,21 +126,9 @@ def _sheet(host: str, started: Sequence[str], answer: Answer) -> FactSheet:
         sheet = None  # something else that its start printed
     if sheet is not None:
         return sheet
-    lines = [line.strip() for line in answer.err.strip().splitlines()]
-    # The last words of what was stopped are about its being stopped.
-    words = " | ".join(lines[:2] if answer.state == "timeout" else lines[-2:])[:400]
-    reasons = {
-        "missing": f"{started[0]} does not exist",
-        "refused": f"`{command}` could not be started: {words}",
-        "timeout": f"`{command}` gave no result within the time limit and was stopped" + (words and f" ({words})"),
-        "abandoned": f"`{command}` hangs in the kernel and does not react to SIGKILL; left behind",
-        "ok": f"`{command}` gave no result: {words or 'no word either'} (exit code {answer.code})",
-    }
-    if OLD_PYTHON in words:
-        reasons["ok"] += "; the probe needs Python 3.8 or newer"
-    kind = answer.state if answer.state in ("timeout", "abandoned") else "failed"
-    error = ProbeError(probe=PROBE, error=reasons[answer.state], kind=kind)
-    return FactSheet(host=host, facts=(), errors=(error,), python=command, source="live")
+    fate = answer.fate(f"`{command}`", started[0])
+    old = "; the probe needs Python 3.8 or newer" if answer.state == "ok" and OLD_PYTHON in answer.last_words() else ""
+    return FactSheet.unanswered([PROBE], answer, fate + old, command, host)
 
 
 def told_in_words(sheet: FactSheet) -> str:

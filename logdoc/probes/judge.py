@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from logdoc.conditions import Lookup, Scene, holds
+from logdoc.conditions import Scene, holds
 from logdoc.facts import FactSet
-from logdoc.probes.base import FactSheet
+from logdoc.probes.sheets import FactSheet
 from logdoc.probes.specs import PROBES, passive_ids
 from logdoc.types.finding import Fact, Hypothesis, ProbeResult
-from logdoc.types.rule import Condition, ProbeUse
+from logdoc.types.rule import ProbeUse
 from logdoc.types.words import ProbeOutcome
 
 LEAST_CONFIDENCE = 0.1  # hypotheses below are not worth a probe
@@ -33,7 +33,7 @@ def _choosing(one: Hypothesis) -> list[str]:
     """The probes that tell which fix is meant for this machine; none where no probe can judge the rule itself."""
     if not one.rule.probes:
         return []
-    needed = {name for fix in one.rule.fixes if fix.only_if is not None for name in _facts_of(fix.only_if)}
+    needed = {name for fix in one.rule.fixes if fix.only_if is not None for name in fix.only_if.fact_ids()}
     return [entry.id for entry in PROBES if any(fnmatchcase(name, fact) for name in needed for fact in entry.facts)]
 
 
@@ -116,13 +116,14 @@ def _result(
     failed = next((error for error in sheet.errors if error.probe == use.use), None)
     if not given and failed is None:
         return None
-    lookup = _lookup(one, sheet, facts)
-    outcome = _outcome(use, lookup) if given else "unknown"
-    told = tuple(fact for fact in given if fact.id in _named(use))
+    known = _knowing(one, sheet, facts)
+    named, own = _named(use), {fact.id for fact in given}
+    told = tuple(fact for fact in given if fact.id in named)
+    compared = tuple(fact for name in named if name not in own and (fact := known(name)))
     return ProbeResult(
         id=use.use,
-        outcome=outcome,
-        facts=told,
+        outcome=_outcome(use, known) if given else "unknown",
+        facts=told and told + compared,
         command=next((sheet.commands[fact.id] for fact in told if fact.id in sheet.commands), ""),
         host=sheet.host,
         same_host=_looked_at(_place(one), sheet, job),
@@ -131,14 +132,15 @@ def _result(
     )
 
 
-def _lookup(one: Hypothesis, sheet: FactSheet, facts: FactSet) -> Lookup:
+def _knowing(one: Hypothesis, sheet: FactSheet, facts: FactSet) -> Callable[[str], Fact | None]:
     """A fact from the probed host first, then what the rule captured, then the rest of the job's facts."""
-    probed = {fact.id: fact.value for fact in sheet.facts}
-    return lambda name: probed[name] if name in probed else one.values.get(name, facts.value(name))
+    probed = {fact.id: fact for fact in sheet.facts}
+    captured = {name: Fact(id=name, value=value, origin="log") for name, value in one.values.items()}
+    return lambda name: probed.get(name) or captured.get(name) or facts.get(name)
 
 
-def _outcome(use: ProbeUse, lookup: Lookup) -> ProbeOutcome:
-    scene = Scene({}, lookup)
+def _outcome(use: ProbeUse, known: Callable[[str], Fact | None]) -> ProbeOutcome:
+    scene = Scene({}, lambda name: None if (fact := known(name)) is None else fact.value)
     if use.refutes is not None and holds(use.refutes, scene) is True:
         return "refutes"
     if use.confirms is not None and holds(use.confirms, scene) is True:
@@ -146,14 +148,10 @@ def _outcome(use: ProbeUse, lookup: Lookup) -> ProbeOutcome:
     return "unknown"
 
 
-def _named(use: ProbeUse) -> set[str]:
-    return {name for condition in (use.confirms, use.refutes) if condition for name in _facts_of(condition)}
-
-
-def _facts_of(condition: Condition) -> set[str]:
-    own = {condition.fact} if condition.fact else set()
-    children = [child for name in ("any", "all", "none") for child in getattr(condition, name) or ()]
-    return own.union(*map(_facts_of, children)) if children else own
+def _named(use: ProbeUse) -> tuple[str, ...]:
+    """The facts that a use of a probe is judged by, in the rule's order."""
+    conditions = [condition for condition in (use.confirms, use.refutes) if condition is not None]
+    return tuple(dict.fromkeys(name for condition in conditions for name in condition.fact_ids()))
 
 
 def facts_here(sheets: Iterable[FactSheet], failed_on: str | None, job: Collection[str] = ()) -> list[Fact]:

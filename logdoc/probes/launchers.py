@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from logdoc.probes.active import Run
-from logdoc.probes.collect.machine import Answer, end_group, run_command, stop_group
+from logdoc.probes.collect.commands import Answer, end_group, run_command, stop_group
 from logdoc.types.errors import InputError
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import socket
 import threading
 from collections.abc import Callable
 from types import TracebackType
 
-from logdoc.probes.base import FactSheet, ProbeError
-from logdoc.probes.collect.machine import run_command
-from logdoc.types.finding import Fact
+from logdoc.probes.collect.commands import run_command
+from logdoc.probes.sheets import FactSheet
 from logdoc.types.rule import FactValue
 
 COMMAND = ("nvidia-smi", "--query-gpu=index,memory.used,memory.total", "--format=csv,noheader,nounits")
@@ -61,24 +59,17 @@ class MemoryPeak:
 
         A peak shorter than the interval may be missed: absence of a high value refutes nothing.
         """
-        host = socket.gethostname()
-        peaks = dict(self._peaks)
+        peaks, command = dict(self._peaks), " ".join(COMMAND)
         if not peaks:
-            error = ProbeError(probe="gpu-memory-peak", error="nvidia-smi gave no memory reading")
-            return FactSheet(host=host, facts=(), errors=(error,), python="", source="live")
+            return FactSheet.live("gpu-memory-peak", {}, command, error="nvidia-smi gave no memory reading")
         card = max(peaks, key=lambda index: peaks[index][0] / max(1, peaks[index][1]))
         used, total = peaks[card]
-        values: list[tuple[str, FactValue, str]] = [
-            ("gpu.peak_card", card, ""),
-            ("gpu.peak_used", used, "bytes"),
-            ("gpu.peak_total", total, "bytes"),
-            ("gpu.peak_fraction", round(used / max(1, total), 4), ""),
-            ("gpu.peak_samples", self._samples, ""),
-            *((f"gpu.{index}.peak_used", peaks[index][0], "bytes") for index in sorted(peaks)),
-        ]
-        facts = tuple(
-            Fact(id=id, value=value, unit=unit, origin=f"gpu-memory-peak@{host}", host=host)
-            for id, value, unit in values
-        )
-        commands = {fact.id: " ".join(COMMAND) for fact in facts}
-        return FactSheet(host=host, facts=facts, errors=(), python="", source="live", commands=commands)
+        values: dict[str, FactValue] = {
+            "gpu.peak_card": card,
+            "gpu.peak_used": used,
+            "gpu.peak_total": total,
+            "gpu.peak_fraction": round(used / max(1, total), 4),
+            "gpu.peak_samples": self._samples,
+            **{f"gpu.{index}.peak_used": peaks[index][0] for index in sorted(peaks)},
+        }
+        return FactSheet.live("gpu-memory-peak", values, command)

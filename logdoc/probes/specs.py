@@ -12,7 +12,7 @@ class ProbeSpec:
     """One probe. `facts` are ids; `*` stands for a card's number or a name. `seconds`: the most it may take.
 
     An active probe does something (opens a connection, uses a GPU) and runs only when asked for; its `does` is the
-    sentence that is said first.
+    sentence that is said first. `needs`: what it cannot do without, for one that its id alone does not start.
     """
 
     id: str
@@ -20,10 +20,12 @@ class ProbeSpec:
     facts: tuple[str, ...]
     seconds: float
     active: bool = False
+    needs: str = ""
 
 
-def _probe(id: str, en: str, zh: str, facts: str, seconds: float, active: bool = False) -> ProbeSpec:
-    return ProbeSpec(id=id, does=Text(en=en, zh=zh), facts=tuple(facts.split()), seconds=seconds, active=active)
+def _probe(id: str, en: str, zh: str, facts: str, seconds: float, active: bool = False, needs: str = "") -> ProbeSpec:
+    does = Text(en=en, zh=zh)
+    return ProbeSpec(id=id, does=does, facts=tuple(facts.split()), seconds=seconds, active=active, needs=needs)
 
 
 PROBES: tuple[ProbeSpec, ...] = (
@@ -145,7 +147,7 @@ PROBES: tuple[ProbeSpec, ...] = (
         "Reads the host's memory, the control group's limit, and the kernel's OOM kills.",
         "读取主机内存、cgroup 限制和内核 OOM 记录。",
         "mem.total mem.available mem.swap_free cgroup.limited cgroup.limit cgroup.usage cgroup.oom_kills "
-        "kernel.oom_kills kernel.log_readable kernel.last_oom_process kernel.last_oom_age",
+        "kernel.oom_kills kernel.log_readable kernel.last_oom_process kernel.last_oom_pid kernel.last_oom_age",
         8.0,
     ),
     _probe(
@@ -209,6 +211,7 @@ PROBES: tuple[ProbeSpec, ...] = (
         "gloo.hosts_step gloo.hosts_seconds gloo.hosts_error gloo.address gloo.interface gloo.loopback",
         60.0,
         active=True,
+        needs="joins given hosts: logdoc probe --active gloo-hosts --hosts A,B",
     ),
     _probe(
         "tcp-reach",
@@ -245,6 +248,7 @@ PROBES: tuple[ProbeSpec, ...] = (
         "gpu.peak_used gpu.peak_total gpu.peak_fraction gpu.peak_card gpu.peak_samples gpu.*.peak_used",
         0.0,
         active=True,
+        needs="watches a command: logdoc run --sample-memory -- COMMAND",
     ),
 )
 

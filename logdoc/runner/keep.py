@@ -75,6 +75,17 @@ class Kept:
     def size(self) -> int:
         return sum(stretch.end - stretch.start for stretch in self.stretches)
 
+    def since(self, size: int) -> Kept:
+        """What came after the first `size` bytes of the output, as far as it is kept; it shares these descriptors."""
+        room = max(0, self.size + self.lost - size)
+        taken: list[Stretch] = []
+        for stretch in reversed(self.stretches):
+            start = max(stretch.start, stretch.end - room)
+            room -= stretch.end - start
+            if start < stretch.end:
+                taken.insert(0, Stretch(stretch.descriptor, start, stretch.end))
+        return Kept(tuple(taken), room)
+
     def source(self, name: str, hints: PathHints) -> Source:
         """These bytes as a log of this name."""
         return Source(name, None, self.size, "log", hints, self, DEFAULT_LIMITS)

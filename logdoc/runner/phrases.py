@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 
-from logdoc.catalog.tables import bilingual, document
+from logdoc.kept import sentences
 from logdoc.runner.stall import MOST_GROUPS, LastWords, Stack, Stall
-from logdoc.types.rule import FactValue, Text
+from logdoc.types.rule import FactValue
 
 LONGEST_QUOTE = 200  # characters of a log line
 
 
-@cache
-def _sentences() -> dict[str, Text]:
-    return {key: bilingual(value) for key, value in document("runner_phrases.yaml").items()}
-
-
 def say(key: str, language: str, **values: FactValue) -> str:
     """The sentence `key`. Every placeholder must be given."""
-    return _sentences()[key].in_language(language).format(**values)
+    return sentences.say("runner_phrases.yaml", key, language, **values)
 
 
 def stall_text(stall: Stall, language: str) -> str:
@@ -28,18 +22,20 @@ def stall_text(stall: Stall, language: str) -> str:
 
 
 def _stall_lines(stall: Stall, language: str) -> Iterator[str]:
-    from logdoc.reporting.wording import FILTERS
-
-    yield say("stall", language, time=FILTERS["s"](int(stall.seconds)), pid=stall.pid)
+    yield say("stall", language, time=sentences.FILTERS["s"](int(stall.seconds)), pid=stall.pid)
     if not stall.words:
         yield "  " + say("stall.nothing", language)
     for words in stall.words[:MOST_GROUPS]:
         yield "  " + _last_words(words, language)
     if len(stall.words) > MOST_GROUPS:
         yield "  " + say("stall.more", language, n=len(stall.words) - MOST_GROUPS)
+    for sentence in stall.verdict:
+        yield "  " + say("stall.verdict", language, sentence=sentence)
     if stall.headline is not None:
         yield "  " + say("stall.looks", language, headline=stall.headline)
-    for stack in stall.stacks:
+    if stall.stacks is None:
+        yield "  " + say("stall.no_py_spy", language)
+    for stack in stall.stacks or ():
         yield from (f"  {line}" for line in _stack(stack, language))
 
 
@@ -52,13 +48,16 @@ def _last_words(words: LastWords, language: str) -> str:
 
 
 def _stack(stack: Stack, language: str) -> Iterator[str]:
+    pids = ", ".join(map(str, stack.pids))
     if stack.error is not None:
-        yield say("stall.no_stack", language, pid=stack.pids[0], reason=stack.error)
+        yield say("stall.no_stack", language, pids=pids, pid=stack.pids[0], reason=stack.error)
         return
     if stack.ranks:
-        yield say("stall.stack", language, ranks=_spans(stack.ranks))
+        yield say("stall.stack", language, ranks=_spans(stack.ranks), does=stack.does)
     else:
-        yield say("stall.stack_pid", language, pids=", ".join(map(str, stack.pids)))
+        yield say("stall.stack_pid", language, pids=pids, does=stack.does)
+    if stack.state is not None:
+        yield "  " + say(f"stall.{stack.state}", language, pids=pids, numbers=" ".join(map(str, stack.pids)))
     yield from (f"  {frame}" for frame in stack.frames)
 
 

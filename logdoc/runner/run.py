@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from logdoc.runner.child import open_standard_streams
+from logdoc.runner.dumps import Dump, look
 from logdoc.runner.keep import Keep, Kept, LogFile, Ring
 from logdoc.runner.phrases import say
 from logdoc.runner.settings import helpful_settings
 from logdoc.runner.signals import SignalQueue
-from logdoc.runner.stall import Stall, StallWatch, last_words, stacks
+from logdoc.runner.stall import Hang, Stall, StallWatch, last_words, stacks, verdict
 from logdoc.runner.supervise import Ending, Running, run_to_its_end
 from logdoc.runner.verdict import HURRIED_BYTES, Question, explain_ending, headline_so_far
+from logdoc.sources import Source
 from logdoc.sources.limits import size_in_words
 from logdoc.types.errors import LogdocError
 from logdoc.types.report import Report
 
 if TYPE_CHECKING:
-    from logdoc.probes.base import FactSheet
     from logdoc.probes.memory_peak import MemoryPeak
+    from logdoc.probes.sheets import FactSheet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,7 @@ def run(
             question = replace(plan.question, environment=environment, sheet=observer.measured())
             try:
                 with closing(observer.before_asked or keep.snapshot()) as kept:
+                    question = replace(question, dumps=_sources(observer.hang.dumps(kept)))
                     report = _report(plan, question, ending, kept, keep.fault)
                 if report is not None:
                     voice.end_line()
@@ -103,10 +106,12 @@ def run(
 
 
 class _Observer:
-    """Watches for silence and memory, and remembers what the command had said when it was asked to end."""
+    """Watches for silence and memory, and remembers what the command had said when it was asked to end, and where its
+    processes stood when it hung."""
 
     def __init__(self, plan: Plan, keep: Keep, voice: _Voice, stalled: Callable[[Stall], str]) -> None:
         self.before_asked: Kept | None = None
+        self.hang = Hang()
         self._plan = plan
         self._keep = keep
         self._voice = voice
@@ -129,8 +134,11 @@ class _Observer:
             self._memory = self._while_running.enter_context(MemoryPeak())
 
     def tick(self) -> None:
+        last_output = self._running.last_output
+        if self.before_asked is None:
+            self.hang.tick(last_output)
         if self._silence is not None:
-            self._silence.tick(self._running.last_output)
+            self._silence.tick(last_output)
 
     def asked(self) -> None:
         with suppress(OSError):
@@ -146,21 +154,34 @@ class _Observer:
 
     def _report_stall(self, silent: float) -> None:
         """Runs in a thread of its own."""
-        last = self._running.last_output
-        with suppress(OSError):  # the command has ended and what was kept is gone
-            stall = _stall(self._plan, self._keep, self._running.pid, silent)
+        last, pid = self._running.last_output, self._running.pid
+        dumps = look(pid)
+        with suppress(OSError), closing(self._keep.snapshot(HURRIED_BYTES)) as kept:  # or the command has ended
+            stall = _stall(self._plan, kept, pid, silent, dumps)
             if self._running.last_output == last:
+                if self.before_asked is None:  # what is left once it was asked to end tells nothing of the hang
+                    self.hang.seen(dumps or (), stall.words, kept, last)
                 self._voice.lines(self._stalled(stall))
 
 
-def _stall(plan: Plan, keep: Keep, pid: int, silent: float) -> Stall:
-    with closing(keep.snapshot(HURRIED_BYTES)) as kept:
-        words = last_words(kept.source(plan.question.name, plan.question.hints))
-        try:
-            headline = headline_so_far(kept, plan.question)
-        except Exception:  # the silence is told of, whatever the output does to us
-            headline = None
-    return Stall(pid=pid, seconds=silent, words=tuple(words), stacks=tuple(stacks(pid)), headline=headline)
+def _stall(plan: Plan, kept: Kept, pid: int, silent: float, dumps: Sequence[Dump] | None) -> Stall:
+    words = last_words(kept.source(plan.question.name, plan.question.hints))
+    try:
+        headline = headline_so_far(kept, replace(plan.question, dumps=_sources(dumps or ())))
+    except Exception:  # the silence is told of, whatever the output does to us
+        headline = None
+    return Stall(
+        pid=pid,
+        seconds=silent,
+        words=tuple(words),
+        verdict=verdict(dumps or ()),
+        stacks=None if dumps is None else stacks(dumps),
+        headline=headline,
+    )
+
+
+def _sources(dumps: Sequence[Dump]) -> tuple[Source, ...]:
+    return tuple(dump.source() for dump in dumps if dump.text)
 
 
 def _keep(plan: Plan) -> Keep:

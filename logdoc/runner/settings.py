@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
 
-from logdoc.catalog import env_variable, env_variables
-from logdoc.catalog.tables import rows
+from logdoc.catalog.environment import env_variable, env_variables
+from logdoc.kept.data import rows
 
 LARGEST_FILE = 1 << 20  # bytes of an nccl.conf that are read
 

@@ -21,7 +21,7 @@ from logdoc.types.errors import InputError
 from logdoc.types.report import Report
 
 if TYPE_CHECKING:
-    from logdoc.probes.base import FactSheet
+    from logdoc.probes.sheets import FactSheet
 
 ENDING_NAME = "<ending>"
 # A command that was asked to end is about to be killed with us: what can be read in that time must do.
@@ -34,6 +34,7 @@ class Question:
     """How to explain. `also`: further logs, files or folders. `name`: what reports call the kept output.
 
     `environment`: the command's, which tells where flight-recorder dumps go. `sheet`: facts gathered while it ran.
+    `dumps`: the stacks of its processes when it hung.
     `probes`: whether this machine may be looked at; `python`: the job's.
     """
 
@@ -44,6 +45,7 @@ class Question:
     also: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     sheet: FactSheet | None = None
+    dumps: tuple[Source, ...] = ()
     probes: bool = True
     python: str | None = None
 
@@ -56,7 +58,7 @@ def explain_ending(
     Of a command that was asked to end, `kept` is what it had said until then, and its end says nothing.
     """
     more, faults = _further([*question.also, *fresh_dumps(question.environment, ending.began)])
-    sources = [kept.source(question.name, question.hints), *more]
+    sources = [kept.source(question.name, question.hints), *more, *question.dumps]
     if ending.asked is None:
         sources.append(_ending_source(command, ending))
     if kept.lost:
@@ -69,7 +71,7 @@ def explain_ending(
 
 def headline_so_far(kept: Kept, question: Question) -> str | None:
     """What the engine makes of a command that still runs; None where it sees no failure."""
-    report = _explain([kept.source(question.name, question.hints)], question, (), probes=False)
+    report = _explain([kept.source(question.name, question.hints), *question.dumps], question, (), probes=False)
     return report.headline if report.outcome in ("cause-found", "symptoms-only") else None
 
 
@@ -118,7 +120,7 @@ def _explain(
 
 def _prober(question: Question) -> Callable[[Sequence[str]], FactSheet]:
     """Looks at this machine, and adds what was measured while the command ran."""
-    from logdoc.probes.base import run_collector
+    from logdoc.probes.collecting import run_collector
 
     def look(probes: Sequence[str]) -> FactSheet:
         sheet = run_collector(probes, question.python, PROBE_SECONDS)

@@ -119,7 +119,10 @@ def cuda_driver(machine: Machine, sheet: Sheet) -> None:
     """The newest CUDA this driver can run."""
     nvml = open_nvml(machine, sheet)
     if nvml is not None:
-        number = int(nvml.nvmlSystemGetCudaDriverVersion())
+        try:
+            number = int(nvml.nvmlSystemGetCudaDriverVersion())
+        except Exception:
+            return  # a driver from before CUDA 9
         version, source = f"{number // 1000}.{number % 1000 // 10}", "NVML"
     else:
         found = re.search(r"CUDA Version:\s*(\d+\.\d+)", smi(machine, sheet) or "")
@@ -155,7 +158,10 @@ def nvml_processes(nvml: Any) -> list[dict[str, Any]]:
     """Compute processes of every card, in the shape of nvidia-smi's rows but with bytes."""
     rows: list[dict[str, Any]] = []
     for index in range(nvml.nvmlDeviceGetCount()):
-        card = nvml.nvmlDeviceGetHandleByIndex(index)
+        try:
+            card = nvml.nvmlDeviceGetHandleByIndex(index)
+        except Exception:
+            continue  # a lost card has no processes, and hides none of the others'
         for process in nvml.nvmlDeviceGetComputeRunningProcesses(card):
             used = process.usedGpuMemory
             rows.append({"gpu_uuid": words(nvml.nvmlDeviceGetUUID(card)), "pid": str(process.pid), "bytes": used})

@@ -34,14 +34,17 @@ FABRIC_STATES = {0: "Not Supported", 1: "Not Started", 2: "In Progress", 3: "Com
 SWITCH = {0: "Disabled", 1: "Enabled"}
 YES = {0: "No", 1: "Yes"}
 NEEDED_ROWS = ("correctable", "uncorrectable", "pending", "failure")
-# nvidia-smi's words for a driver that cannot be used: (text, fact, value).
+# Words of nvidia-smi, or of NVML itself, for a driver that cannot be used: (text, fact, value).
 DRIVER_FAULTS: tuple[tuple[str, str, Any], ...] = (
     ("Failed to initialize NVML", "gpu.driver_usable", False),
     ("NVIDIA-SMI has failed", "gpu.driver_usable", False),
     ("Driver/library version mismatch", "gpu.driver_mismatch", True),
+    ("NVML/RM version mismatch", "gpu.driver_mismatch", True),
     ("couldn't communicate with the NVIDIA driver", "gpu.count", 0),
     ("No devices were found", "gpu.count", 0),
     ("couldn't find libnvidia-ml.so", "gpu.nvml_missing", True),
+    ("Driver Not Loaded", "gpu.driver_usable", False),
+    ("Driver Not Loaded", "gpu.count", 0),
     ("GPU is lost", "gpu.lost", True),
     ("Unable to determine the device handle", "gpu.lost", True),
 )
@@ -103,7 +106,7 @@ NVML_FIELDS.update({"remapped_rows." + name: remapped(place) for place, name in 
 
 
 def open_nvml(machine: Machine, sheet: Sheet) -> Any:
-    """The initialised pynvml module, or None: then nvidia-smi is asked, which also explains what is wrong."""
+    """The initialised pynvml module, or None: then nvidia-smi is asked, which explains more of what is wrong."""
     try:
         nvml = machine.import_module("pynvml")
     except Exception:
@@ -111,7 +114,9 @@ def open_nvml(machine: Machine, sheet: Sheet) -> Any:
     sheet.doing(NVML_INIT)
     try:
         nvml.nvmlInit()
-    except Exception:
+    except Exception as error:
+        if machine.which(smi_path(machine)) is None:
+            note_fault(sheet, str(error), "NVML")
         return None
     return nvml
 
@@ -157,16 +162,16 @@ def smi(machine: Machine, sheet: Sheet, *arguments: str) -> str | None:
     return None
 
 
-def note_fault(sheet: Sheet, said: str) -> bool:
+def note_fault(sheet: Sheet, said: str, source: str = "nvidia-smi") -> bool:
     """Turn the driver's complaint into facts; False when it has none."""
     hits = [(fact, value) for text, fact, value in DRIVER_FAULTS if text in said]
     if not hits:
         return False
     if sheet.value("gpu.driver_error") is None:
-        sheet.add("gpu.driver_error", " ".join(said.split())[:400], "nvidia-smi")
+        sheet.add("gpu.driver_error", " ".join(said.split())[:400], source)
     for fact, value in hits:
         if sheet.value(fact) is None:
-            sheet.add(fact, value, "nvidia-smi")
+            sheet.add(fact, value, source)
     return True
 
 

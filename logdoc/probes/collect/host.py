@@ -191,6 +191,7 @@ def killed(machine: Machine, sheet: Sheet) -> None:
     if hits:
         last, line = hits[-1]
         sheet.add("kernel.last_oom_process", "pid {} ({})".format(*last.groups()), log[1])
+        sheet.add("kernel.last_oom_pid", int(last.group(1)), log[1])
         since = age(machine, line)
         sheet.add("kernel.last_oom_age", None if since is None else round(since, 1), log[1], "s")
 

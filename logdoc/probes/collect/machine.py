@@ -11,151 +11,21 @@ import importlib.util
 import math
 import os
 import shutil
-import signal
 import socket
 import struct
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from logdoc.probes.collect.commands import Answer, run_command
 
 READ_LIMIT = 1 << 20
-OUTPUT_LIMIT = 8 << 20
 TEXT_LIMIT = 4000
 # Seconds a section keeps back for stopping a command and saying so.
 STOPPING = 0.5
 # The kernel fixes the inode of its first IPC namespace (include/linux/proc_ns.h, PROC_IPC_INIT_INO).
 HOST_IPC_NAMESPACE = "ipc:[4026531839]"
-
-
-class Answer(NamedTuple):
-    """What a command said. `state`: ok (it ended), missing, refused, timeout (killed), abandoned (did not die), late
-    (never started: the time was over)."""
-
-    state: str
-    code: int
-    out: str
-    err: str
-
-
-def drain(stream: Any, chunks: list[bytes]) -> None:
-    """Read a pipe to its end, keeping at most OUTPUT_LIMIT bytes; runs in a thread that may be left behind."""
-    size = 0
-    try:
-        while True:
-            data = os.read(stream.fileno(), 1 << 16)
-            if not data:
-                return
-            if size < OUTPUT_LIMIT:
-                chunks.append(data)
-                size += len(data)
-    except (OSError, ValueError):
-        return
-
-
-def feed_in(stream: Any, text: str) -> None:
-    """Write a command's input; a command that does not want it is no fault."""
-    try:
-        stream.write(text.encode("utf-8"))
-        stream.close()
-    except (OSError, ValueError):
-        return
-
-
-def stop_group(pid: int, sig: int) -> None:
-    """Signal a process that leads its own group, and all it started (on Windows: the process alone)."""
-    try:
-        if hasattr(os, "killpg"):
-            os.killpg(pid, sig)
-        else:
-            os.kill(pid, sig)
-    except OSError:
-        return
-
-
-def wait_briefly(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """True when the process is gone. Never blocks longer than `seconds`: wait() with a timeout only polls."""
-    try:
-        process.wait(timeout=max(0.0, seconds))
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def run_command(
-    argv: Sequence[str],
-    limit: float,
-    feed: str = "",
-    env: dict[str, str] | None = None,
-    stop: Callable[[int, int], None] = stop_group,
-    started: Callable[[subprocess.Popen[bytes]], None] | None = None,
-) -> Answer:
-    """Run a command in a process group of its own for at most `limit` seconds; what it printed until then counts.
-
-    A child that survives SIGKILL (blocked in the kernel by a wedged driver) is abandoned, never waited for. `started`
-    is given the process at once, for a caller that may have to end it from another thread.
-    """
-    try:
-        process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env,
-            start_new_session=True,
-        )
-    except FileNotFoundError:
-        return Answer("missing", 127, "", "")
-    except (OSError, ValueError) as error:
-        return Answer("refused", 126, "", str(error))
-    if started:
-        started(process)
-    out: list[bytes] = []
-    err: list[bytes] = []
-    readers = listeners(process, out, err)
-    if feed:
-        threading.Thread(target=feed_in, args=(process.stdin, feed), daemon=True).start()
-    state = "ok"
-    try:
-        over = not wait_briefly(process, limit)
-    except BaseException:
-        # Ctrl-C reaches only this process's own group: what was started must not outlive it.
-        end_group(process, stop)
-        raise
-    if over:
-        state = "timeout" if end_group(process, stop) else "abandoned"
-    for reader in readers:
-        reader.join(0.2 if state == "ok" else 0.05)
-    if state == "ok" and any(reader.is_alive() for reader in readers):
-        # A grandchild holds the pipe open after its parent has gone: what came so far is the answer.
-        stop(process.pid, int(signal.SIGTERM))
-    return Answer(state, -1 if process.returncode is None else process.returncode, text_of(out), text_of(err))
-
-
-def listeners(process: subprocess.Popen[bytes], out: list[bytes], err: list[bytes]) -> list[threading.Thread]:
-    """Threads that read what a command prints, so that it never waits for a full pipe."""
-    readers = [
-        threading.Thread(target=drain, args=(process.stdout, out), daemon=True),
-        threading.Thread(target=drain, args=(process.stderr, err), daemon=True),
-    ]
-    for reader in readers:
-        reader.start()
-    return readers
-
-
-def end_group(process: subprocess.Popen[bytes], stop: Callable[[int, int], None]) -> bool:
-    """Ask a command to end, then insist; False when it is still there (state D, blocked in the kernel)."""
-    for sig in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-        stop(process.pid, int(sig))
-        if wait_briefly(process, 0.2):
-            return True
-    return False
-
-
-def text_of(chunks: Sequence[bytes]) -> str:
-    return b"".join(chunks).decode("utf-8", "replace")
 
 
 class Sheet:

@@ -1,44 +1,23 @@
-"""Runs the collector under the job's Python within a budget, and reads fact files; judges nothing, never hangs."""
+"""The fact sheet: the facts of one host, as probes give them and fact files hold them; runs and judges nothing."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import shutil
 import socket
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from logdoc.probes.collect.machine import Answer, run_command
+from logdoc.probes.collect.commands import Answer
 from logdoc.probes.collect.pieces import printed
-from logdoc.probes.collector import script_text
 from logdoc.probes.rejoin import rejoined, unlabelled
-from logdoc.probes.specs import PROBES, ProbeSpec, passive_ids, spec
 from logdoc.types.errors import InputError
 from logdoc.types.finding import Fact
 from logdoc.types.rule import FactValue
-
-__all__ = [
-    "PROBES",
-    "FactSheet",
-    "ProbeError",
-    "ProbeSpec",
-    "job_python",
-    "load_fact_sheet",
-    "load_fact_sheets",
-    "passive_ids",
-    "run_collector",
-    "script_text",
-    "sheet_json",
-    "sheet_lines",
-    "spec",
-]
 
 SCHEMA = "logdoc.facts/v1"
 FILE_LIMIT = 16 << 20
@@ -47,7 +26,8 @@ FACT_ID = re.compile(r"[A-Za-z][\w.+-]{0,199}")
 # A sheet is a JSON object; banners and notes of launchers are lines beside it.
 SHEET_START = re.compile(r"^[ \t]*\{", re.MULTILINE)
 NEXT_SHEET = re.compile(r"\s*\{")
-Runner = Callable[[Sequence[str], float, str], Answer]
+# By the last word of a fact's id.
+UNITS = {"seconds": "s", "used": "bytes", "total": "bytes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +52,34 @@ class FactSheet:
     time: str = ""
     commands: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def live(
+        cls, probe: str, values: Mapping[str, FactValue | None], command: str, python: str = "", error: str = ""
+    ) -> FactSheet:
+        """What a probe has just seen of this host; a value that is None or empty is not known. `command` gave them."""
+        host = socket.gethostname()
+        known = {id: value for id, value in values.items() if value is not None and value != ""}
+        return cls(
+            host=host,
+            facts=tuple(
+                Fact(id=id, value=value, unit=_unit(id), origin=f"{probe}@{host}", host=host)
+                for id, value in known.items()
+            ),
+            errors=(ProbeError(probe=probe, error=error),) if error else (),
+            python=python,
+            source="live",
+            time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            commands=dict.fromkeys(known, command),
+        )
+
+    @classmethod
+    def unanswered(
+        cls, probes: Sequence[str], answer: Answer, reason: str, python: str, host: str | None = None
+    ) -> FactSheet:
+        """A sheet without facts: the same process was to answer for all these probes, on this host or another."""
+        errors = tuple(ProbeError(probe=probe, error=reason, kind=answer.kind) for probe in probes)
+        return cls(host=host or socket.gethostname(), facts=(), errors=errors, python=python, source="live")
+
     @property
     def timed_out(self) -> tuple[str, ...]:
         """Probes that did not finish or left something behind, in order of first mention."""
@@ -86,46 +94,8 @@ class FactSheet:
         return tuple(fact for fact in self.facts if fact.origin.partition("@")[0] == probe)
 
 
-def job_python(explicit: str | None = None, environ: Mapping[str, str] | None = None) -> str:
-    """The interpreter the job would use: as told, else the active virtual or conda environment's, else PATH's."""
-    env = os.environ if environ is None else environ
-    if explicit:
-        return explicit
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        candidate = Path(env.get(variable, "")) / "bin" / "python"
-        if env.get(variable) and os.access(candidate, os.X_OK):
-            return str(candidate)
-    found = shutil.which("python3", path=env.get("PATH")) or shutil.which("python", path=env.get("PATH"))
-    return found or sys.executable
-
-
-def run_collector(
-    only: Sequence[str] = (),
-    python: str | None = None,
-    budget: float = 5.0,
-    runner: Runner = run_command,
-) -> FactSheet:
-    """Facts of this host from the probes named (all passive ones by default), within `budget` seconds.
-
-    The collector runs in a process group of its own and ends itself a little earlier; if it does not, it is stopped, or
-    left behind when the kernel holds it: that too is within the budget. What went wrong is in `errors`; raises
-    InputError only for an unknown probe.
-    """
-    unknown = [id for id in only if id not in passive_ids()]
-    if unknown:
-        known = spec(unknown[0])
-        reason = "runs only as an active probe" if known else "is not a probe; there are: " + ", ".join(passive_ids())
-        raise InputError(f"{unknown[0]} {reason}")
-    interpreter = job_python(python)
-    limit = budget - min(0.45, 0.15 * budget)
-    own = limit - min(0.3, 0.1 * budget)
-    argv = [interpreter, "-", "--budget", f"{own:.2f}", "--since", f"{time.time():.2f}", "--only", ",".join(only)]
-    answer = runner(argv, limit, script_text())
-    try:
-        sheet = printed_sheet(answer.out, interpreter)
-    except InputError:
-        sheet = None
-    return failed_sheet(interpreter, answer, budget, only) if sheet is None else sheet
+def _unit(id: str) -> str:
+    return UNITS.get(re.split(r"[._]", id)[-1], "")
 
 
 def printed_sheet(out: str, name: str) -> FactSheet | None:
@@ -133,22 +103,6 @@ def printed_sheet(out: str, name: str) -> FactSheet | None:
     where that is no sheet after all."""
     lines = [line for line in unlabelled(out).splitlines() if line.startswith("{") and SCHEMA in line]
     return sheet_of(rejoined(parse(line, name) for line in lines)[-1], "live") if lines else None
-
-
-def failed_sheet(interpreter: str, answer: Answer, budget: float, only: Sequence[str]) -> FactSheet:
-    """A sheet without facts that says why the collector gave none."""
-    last = (answer.err.strip().splitlines() or [""])[-1][:300]
-    reasons = {
-        "missing": f"{interpreter} does not exist",
-        "refused": f"{interpreter} could not be started: {last}",
-        "timeout": f"the collector gave no answer within {budget:g} s and was stopped",
-        "abandoned": "the collector is blocked in the kernel and does not react to SIGKILL; it was left behind",
-        "ok": f"{interpreter} printed no facts (exit code {answer.code}{': ' + last if last else ''}): the collector "
-        "needs Python 3.8 or newer",
-    }
-    kind = answer.state if answer.state in ("timeout", "abandoned") else "failed"
-    errors = tuple(ProbeError(probe=id, error=reasons[answer.state], kind=kind) for id in only or passive_ids())
-    return FactSheet(host=socket.gethostname(), facts=(), errors=errors, python=interpreter, source="live")
 
 
 def load_fact_sheet(path: str | Path) -> FactSheet:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from logdoc.facts import FactSet, rule_values
+from logdoc.kept.patterns import lazily
 from logdoc.types.finding import Hypothesis, Match
 from logdoc.types.quantity import size_in_bytes
 from logdoc.types.rule import COMPARISONS, Condition, FactReference, FactValue, Operand, Rule
@@ -23,19 +24,23 @@ Answer = bool | None
 
 
 @dataclass(slots=True)
-class Shared:
+class Answered:
     """What is found once for all printers of a rule, of which a job may have ten thousand."""
 
     answers: dict[tuple[int, str], Answer] = field(default_factory=dict)
-    _ranks: dict[str, dict[int | None, list[Match]]] = field(default_factory=dict)
+    _processes: dict[str, dict[tuple[int | None, int | None], list[Match]]] = field(default_factory=dict)
 
-    def of_rank(self, name: str, matches: Sequence[Match], rank: int) -> list[Match]:
-        """Those of a signature's matches that one rank printed."""
-        if name not in self._ranks:
-            ranks = self._ranks[name] = {}
+    def of_process(self, name: str, matches: Sequence[Match], anchor: Match) -> list[Match]:
+        """Those of a signature's matches that can be of the anchor's process, by rank or else by process id."""
+        if name not in self._processes:
+            processes = self._processes[name] = {}
             for match in matches:
-                ranks.setdefault(match.rank, []).append(match)
-        return self._ranks[name].get(rank, [])
+                processes.setdefault(_process(match), []).append(match)
+        own, processes = _process(anchor), self._processes[name]
+        if own == (None, None):
+            return [match for match in matches if match.rank is None]
+        keys = [own] if anchor.rank is not None else [own, (None, None)]
+        return [match for key in keys for match in processes.get(key, ())]
 
 
 @dataclass(slots=True)
@@ -47,7 +52,7 @@ class Scene:
     anchor: Match | None = None
     ranks_seen: int = 0
     was_last: Callable[[Match], bool] = lambda match: False
-    shared: Shared = field(default_factory=Shared)
+    answered: Answered = field(default_factory=Answered)
 
 
 def hypotheses(
@@ -81,7 +86,7 @@ def _judge(
     by_name: dict[str, list[Match]] = {}
     for match in own:
         by_name.setdefault(match.name, []).append(match)
-    shared = Shared()
+    answered = Answered()
     evidence = [match for match in own if match.signature.role == "evidence"]
     anchors = evidence or ([] if _has_evidence(rule) else own)
     if rule.when is None:
@@ -92,10 +97,10 @@ def _judge(
         telling = _telling(own) if has_values else []
         answers: dict[object, Answer] = {}  # anchors of one printer are judged alike, unless their captures count
         for match in anchors:
-            key: object = id(match) if has_values else _printer(match)
+            key: object = id(match) if has_values else _seen_from(match)
             if key not in answers:
                 values = rule_values(rule, [match, *telling], facts) if has_values else {}
-                scene = Scene(by_name, _lookup(values, facts), match, ranks_seen, was_last, shared)
+                scene = Scene(by_name, _lookup(values, facts), match, ranks_seen, was_last, answered)
                 answers[key] = holds(rule.when, scene)
             if answers[key] is not False:
                 held.append(match)
@@ -118,10 +123,9 @@ def _telling(matches: Sequence[Match]) -> list[Match]:
     return telling
 
 
-def _printer(match: Match) -> object:
-    """All of an anchor that a condition looks at."""
-    who = match.record.who
-    return (match.rank, match.host, who.host, who.pid, who.task, who.local_rank)
+def _seen_from(match: Match) -> object:
+    """All of an anchor that a condition looks at: where the rank is known, the printer is not asked."""
+    return (match.rank, match.host) if match.rank is not None else (match.host, match.record.who.printer)
 
 
 def _has_evidence(rule: Rule) -> bool:
@@ -150,7 +154,7 @@ def holds(condition: Condition, scene: Scene) -> Answer:
     if condition.ranks is not None:
         answers.append(_once(condition, scene, _shared))
     if condition.silent_after is not None:
-        answers.append(any(map(scene.was_last, _related(condition.silent_after, condition.where, scene))))
+        answers.append(_once(condition, scene, _fell_silent))
     if condition.fact is not None:
         answers.append(compare(condition, scene.fact))
     return _all(answers)
@@ -160,7 +164,7 @@ def _once(condition: Condition, scene: Scene, judge: Callable[[Condition, Scene]
     """The judgement, made once for all printers where it looks at them all."""
     if condition.where != "anywhere":
         return judge(condition, scene)
-    answers, key = scene.shared.answers, (id(condition), judge.__name__)
+    answers, key = scene.answered.answers, (id(condition), judge.__name__)
     if key not in answers:
         answers[key] = judge(condition, scene)
     return answers[key]
@@ -168,6 +172,10 @@ def _once(condition: Condition, scene: Scene, judge: Callable[[Condition, Scene]
 
 def _is_seen(condition: Condition, scene: Scene) -> bool:
     return bool(_related(condition.seen or "", condition.where, scene))
+
+
+def _fell_silent(condition: Condition, scene: Scene) -> bool:
+    return any(map(scene.was_last, _related(condition.silent_after or "", condition.where, scene)))
 
 
 def _any(answers: Sequence[Answer]) -> Answer:
@@ -187,35 +195,33 @@ def _not(answer: Answer) -> Answer:
 
 
 def _related(name: str, where: Where, scene: Scene) -> list[Match]:
-    found = scene.matches.get(name, ())
-    if scene.anchor is None or where == "anywhere":
+    found, anchor = scene.matches.get(name, ()), scene.anchor
+    if anchor is None or where == "anywhere":
         return list(found)
-    anchor = scene.anchor
-    if where == "same-rank" and anchor.rank is not None:
-        return scene.shared.of_rank(name, found, anchor.rank)
     if where == "same-rank":
-        return [match for match in found if same_printer(match, anchor)]
-    if where == "other-rank":
-        return [match for match in found if not same_printer(match, anchor)]
-    return [match for match in found if match.host is None or anchor.host is None or match.host == anchor.host]
+        found = scene.answered.of_process(name, found, anchor)
+    return [match for match in found if _is_there(match, anchor, where)]
 
 
-def same_printer(one: Match, other: Match) -> bool:
-    """Whether two matches may be of one process: nothing known of them differs, and both or neither name a rank."""
-    if (one.rank is None) != (other.rank is None):
-        return False
-    if one.rank is not None:
-        return one.rank == other.rank
-    a, b = one.record.who, other.record.who
-    pairs = ((a.host, b.host), (a.pid, b.pid), (a.task, b.task), (a.local_rank, b.local_rank))
-    return all(left is None or right is None or left == right for left, right in pairs)
+def _is_there(match: Match, anchor: Match, where: Where) -> bool:
+    """Whether a match is where a condition wants it. What the log does not tell: lines without a rank are taken for one
+    process's, and for another's than lines with a rank; hosts for one."""
+    near = anchor.is_near(match, where)
+    if near is not None:
+        return near
+    alike = (match.rank is None) == (anchor.rank is None)
+    return where == "same-host" or alike == (where == "same-rank")
+
+
+def _process(match: Match) -> tuple[int | None, int | None]:
+    return (match.rank, match.record.who.pid if match.rank is None else None)
 
 
 def _counted(condition: Condition, scene: Scene) -> bool:
     found = _related(condition.count or "", condition.where, scene)
     if condition.after is not None:
-        start = min((match.record.seq for match in _related(condition.after, condition.where, scene)), default=None)
-        found = [match for match in found if start is not None and match.record.seq > start]
+        start = min((match.position for match in _related(condition.after, condition.where, scene)), default=None)
+        found = [match for match in found if start is not None and match.position > start]
     if condition.within is not None:
         times = sorted(match.record.time for match in found if match.record.time is not None)
         if len(times) == len(found):
@@ -237,9 +243,9 @@ def _densest(times: Sequence[float], within: float) -> int:
 
 
 def _in_sequence(condition: Condition, scene: Scene) -> bool:
-    last = -1
+    last = (-1, -1)
     for name in condition.sequence or ():
-        later = [match.record.seq for match in _related(name, condition.where, scene) if match.record.seq >= last]
+        later = [match.position for match in _related(name, condition.where, scene) if match.position > last]
         if not later:
             return False
         last = min(later)
@@ -296,23 +302,26 @@ def _ordered(name: str, left: Any, right: Any) -> bool:
 
 
 def _alike(value: FactValue, other: FactValue) -> tuple[object, object]:
-    """Both sides as numbers (sizes in bytes), else as versions, else as text."""
+    """Both sides as versions, else as numbers (sizes in bytes), else as text.
+
+    What is measured is a number (by a rule's `as:`, in a probe's facts), so dotted numbers that are texts on both sides
+    are versions: 2.10 is more than 2.9.
+    """
     if isinstance(value, bool) or isinstance(other, bool):
         return value, other
-    left, right = _size(value), _size(other)
-    if left is not None and right is not None:
-        return left, right
-    from packaging.version import InvalidVersion, Version  # here and below: few logs need it
+    texts, sizes = (str(value), str(other)), (size_in_bytes(value), size_in_bytes(other))
+    measured = None not in sizes
+    if measured and not ((value, other) == texts and any("." in text for text in texts)):
+        return sizes
+    if all(_VERSION.match(text) for text in texts):
+        from logdoc.catalog.versions import release  # few logs need it
 
-    try:
-        return Version(str(value)), Version(str(other))
-    except InvalidVersion:
-        return str(value), str(other)
+        return release(texts[0]), release(texts[1])
+    return sizes if measured else texts
 
 
-def _size(value: FactValue) -> float | None:
-    """A number or a size; a text with two dots is a version."""
-    return None if isinstance(value, str) and value.count(".") > 1 else size_in_bytes(value)
+# 2.10  2.6.0a0+git29c30b1  2.7.0.dev20250101  570.86.15
+_VERSION = lazily(r"\d+(?:\.\d+){0,3}(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+\S*)?$")
 
 
 _VERSIONED = {"torch": "torch.version", "nccl": "nccl.version", "cuda": "torch.cuda", "driver": "gpu.driver"}
@@ -321,18 +330,10 @@ _VERSIONED = {"torch": "torch.version", "nccl": "nccl.version", "cuda": "torch.c
 def applies(rule: Rule, facts: FactSet) -> bool:
     """Whether the rule is about these versions; what nobody knows never excludes a rule."""
     for name, wanted in rule.applies.items():
-        if name not in _VERSIONED or not isinstance(wanted, str):
-            continue
-        known = facts.value(_VERSIONED[name])
-        if known is None:
-            continue
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet
-        from packaging.version import InvalidVersion, Version
+        known = facts.value(_VERSIONED[name]) if name in _VERSIONED else None
+        if known is not None and isinstance(wanted, str):
+            from logdoc.catalog.versions import within
 
-        try:
-            version = Version(str(known).split("+")[0])
-            if not SpecifierSet(wanted).contains(version, prereleases=True):
+            if within(str(known), wanted) is False:
                 return False
-        except (InvalidVersion, InvalidSpecifier):
-            continue
     return True

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
-from logdoc.cascade import Survey, verdicts, waiting_ranks
+from logdoc.cascade import Survey, relate
 from logdoc.cascade.clocks import skews
-from logdoc.cascade.collectives import Waiting
+from logdoc.cascade.collectives import Waiting, verdicts, waiting_ranks
+from logdoc.cascade.progress import OF_OTHERS
+from logdoc.cascade.stalls import stall_verdict
 from logdoc.engine import Engine
 from logdoc.matcher import Matcher, Prefilter
 from logdoc.reader import ReadState, read
 from logdoc.rulebase import build_index
 from logdoc.rulebase.observations import observations
+from logdoc.sources import source_from_bytes
 from logdoc.types.finding import Match
-from logdoc.types.record import Identity, Record
+from logdoc.types.record import OWN_DIALECTS, VERDICT, Identity, Record
+from logdoc.types.spans import spans
 from tests.rulekit import engine_of
 
 RECORD = Record(seq=1, source="log", line=1, end_line=1, body="x", raw="x", who=Identity())
@@ -110,13 +117,89 @@ def replace_attempt(one: Waiting, attempt: int) -> Waiting:
     ],
 )  # fmt: skip
 def test_status_lines_of_all_versions(line: str, group: str, enqueued: int, completed: int) -> None:
-    text = f"[rank3]:[E1206 18:44:16.99 ProcessGroupNCCL.cpp:1785] {line}\n"
-    matcher = Matcher(Prefilter(build_index(observations().rules)))
-    matches = [match for batch in read("log", [text.encode()], ReadState()) for match in matcher.find(batch)]
-    found = waiting_ranks(match for match in matches if match.rule.id == "~collectives")
+    found = waiting_in(3, line)
     assert [(one.rank, one.group, one.seq, one.enqueued, one.completed) for one in found] == [
         (3, group, 7, enqueued, completed)
     ]
+
+
+def waiting_in(rank: int, *lines: str) -> list[Waiting]:
+    text = "".join(f"[rank{rank}]:[E1206 18:44:16.99 ProcessGroupNCCL.cpp:1785] {line}\n" for line in lines)
+    matcher = Matcher(Prefilter(build_index(observations().rules)))
+    matches = [match for batch in read("log", [text.encode()], ReadState()) for match in matcher.find(batch)]
+    return waiting_ranks(match for match in matches if match.rule.id == "~collectives")
+
+
+WORK = ("Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, NumelIn=8, NumelOut=8, Timeout(ms)=600000) "
+        "ran for 600012 milliseconds before timing out.")  # fmt: skip
+STATUS = (
+    " failure detected by watchdog at work sequence id: {} PG status: last enqueued work: 9, last completed work: 4"
+)
+ENDED = "Process group watchdog thread terminated with exception: "
+
+
+@pytest.mark.parametrize(
+    ("prefix", "group", "guid"),
+    [
+        ("[Rank 3] ", "default_pg", ""),
+        ("[PG 0 Rank 3] " + ENDED + "[Rank 3] ", "default_pg", ""),
+        ("[PG 1 Rank 3] " + ENDED + "[Rank 3] ", "group 1", ""),
+        ("[PG 0 (default_pg) Rank 3] " + ENDED + "[Rank 3] ", "default_pg", ""),
+        ("[PG ID 0 PG GUID 0 Rank 3] " + ENDED + "[Rank 3] ", "default_pg", ""),
+        ("[PG ID 1 PG GUID 5(mesh_tp) Rank 1] " + ENDED + "[Rank 3] ", "mesh_tp", "5"),
+        ("[PG ID 1 PG GUID 5(mesh_tp) Rank 1] " + ENDED + "[PG GUID 5(mesh_tp) Rank 1] ", "mesh_tp", "5"),
+        ("[PG GUID 0(default_pg) Rank 3] ", "default_pg", ""),
+        ("[PG GUID 0 Rank 3] ", "default_pg", ""),
+        ("[PG GUID 5 Rank 1] ", "group 5", "5"),
+        ("[PG GUID 5(mesh_tp) Rank 1] ", "mesh_tp", "5"),
+        ("[PG GUID to_infer_(3,0)(sync) Rank 1] ", "sync", "to_infer_(3,0)"),
+    ],
+)
+def test_the_group_of_a_work_in_all_versions(prefix: str, group: str, guid: str) -> None:
+    (one,) = waiting_in(3, prefix + WORK.format(7, "ALLREDUCE"))
+    assert (one.rank, one.group, one.guid, one.seq, one.op) == (3, group, guid, 7, "ALLREDUCE")
+    assert (one.timeout, one.numel) == (600.0, ("8", "8"))
+
+
+def test_the_watchdog_of_nccl2_names_its_group() -> None:
+    (one,) = waiting_in(3, "[TC][rank=1][name=mesh_tp] Operation timed out after 600207 ms")
+    assert (one.rank, one.group, one.seq, one.op, one.timeout) == (3, "mesh_tp", None, None, 600.207)
+
+
+NAMED = (
+    "[PG GUID 0(default_pg) Rank 3] " + WORK.format(5, "ALLREDUCE"),
+    "[PG ID 0 PG GUID 0(default_pg) Rank 3] " + STATUS.format(5),
+    "[PG GUID 5(tp) Rank 1] " + WORK.format(5, "BROADCAST"),
+    "[PG ID 1 PG GUID 5(tp) Rank 1] " + STATUS.format(5),
+)
+
+
+@pytest.mark.parametrize("lines", [*permutations(NAMED)])
+def test_two_groups_of_one_number_are_two_collectives_in_any_order(lines: tuple[str, ...]) -> None:
+    found = {(one.group, one.op, one.enqueued) for one in waiting_in(3, *lines)}
+    assert found == {("default_pg", "ALLREDUCE", 9), ("tp", "BROADCAST", 9)}
+
+
+def test_a_work_that_names_no_group_is_of_the_only_one_that_counted_so_far() -> None:
+    nameless = ["[Rank 3] " + WORK.format(5, "ALLREDUCE"), "[Rank 3] " + WORK.format(90, "BROADCAST")]
+    found = waiting_in(3, *nameless, NAMED[1], "[PG ID 1 PG GUID 5(tp) Rank 1] " + STATUS.format(90))
+    assert {(one.group, one.seq, one.op) for one in found} == {
+        ("default_pg", 5, "ALLREDUCE"), ("tp", 90, "BROADCAST"),
+    }  # fmt: skip
+
+
+def test_a_work_that_may_be_of_two_groups_is_of_neither() -> None:
+    found = waiting_in(3, "[Rank 3] " + WORK.format(5, "ALLREDUCE"), NAMED[1], NAMED[3])
+    assert {(one.group, one.op, one.enqueued) for one in found} == {("default_pg", None, 9), ("tp", None, 9)}
+
+
+def test_groups_of_one_name_are_judged_apart() -> None:
+    """Every node's tensor-parallel group has the same name and its own number; node 1 has got further."""
+    node0 = [waiting(rank, group="tp", guid="3", seq=7) for rank in range(4)]
+    node1 = [waiting(rank, group="tp", guid="4", seq=90, enqueued=92) for rank in range(4, 8)]
+    found = said(node0 + node1, range(8))
+    assert [rank for rank, _ in found] == [None, None]
+    assert ["all 4 ranks wait inside the same ALLREDUCE #7" in found[0][1], "#90" in found[1][1]] == [True, True]
 
 
 def milestones(text_of_source: dict[str, str]) -> list[Match]:
@@ -195,6 +278,24 @@ def test_a_skewed_clock_does_not_turn_the_order_round(fires: Engine, tmp_path: P
     assert report.diagnoses[0].rule == "a.water"
 
 
+def test_relations_found_twice_are_the_same(tmp_path: Path) -> None:
+    engine = engine_of(
+        tmp_path,
+        a__fire="match: {seen: {regex: 'Fire here'}}\nmasks: [a.heat]",
+        a__heat="match: {seen: {regex: 'Fire'}}",
+        a__smoke="symptom:match: {seen: {regex: 'Smoke here'}}\nexplained_by: [a.fire]",
+    )
+    found = engine.study([source_from_bytes("log", b"Fire here\nSmoke here\n")]).failures
+
+    def related() -> dict[str, tuple[list[str], list[str], list[str]]]:
+        return {one.rule.id: (one.masked_by, one.explained_by, one.explains) for one in found}
+
+    first = related()
+    assert first == {"a.fire": ([], [], ["a.smoke"]), "a.heat": (["a.fire"], [], []), "a.smoke": ([], ["a.fire"], [])}
+    relate(found)
+    assert related() == first
+
+
 def test_a_year_is_taken_from_the_dated_lines(fires: Engine, tmp_path: Path) -> None:
     from logdoc.sources import discover
 
@@ -208,8 +309,6 @@ INIT = "n1:{pid}:9 [0] NCCL INFO ncclCommInitRank comm 0x55d{rank} rank {rank} n
 
 
 def stalls(ranks_started: range, ranks_complete: set[int], more: str = "") -> list[int | None]:
-    from logdoc.cascade import Survey, stall_verdict
-
     text = "".join(INIT.format(pid=rank, rank=rank, word="START") for rank in ranks_started)
     text += "".join(INIT.format(pid=rank, rank=rank, word="COMPLETE") for rank in sorted(ranks_complete)) + more
     survey = Survey()
@@ -226,6 +325,33 @@ def test_the_rank_that_stays_in_init_is_named() -> None:
 
 def test_the_rank_that_printed_nothing_is_named() -> None:
     assert stalls(range(7), set(range(7))) == [7]
+
+
+def test_a_verdict_stands_in_one_line_at_its_witness_and_is_no_words_of_its() -> None:
+    dump = replace(
+        RECORD, line=5, end_line=9, level="INFO", component="a.py:3", time=60.0, line_numbers=(5, 6, 9), attempt=1
+    )
+    found = dump.verdict("rank 3 is late", VERDICT, Identity(rank=3))
+    assert (found.line, found.end_line, found.line_of(4), found.time, found.attempt) == (5, 5, 5, 60.0, 1)
+    assert (found.body, found.raw, found.who, found.dialects) == (
+        *["rank 3 is late"] * 2,
+        Identity(rank=3),
+        ("verdict",),
+    )
+    assert (found.level, found.component) == (None, None)
+
+
+def test_the_format_of_rules_names_every_dialect_of_our_own() -> None:
+    told = (Path(__file__).parent.parent / "docs" / "rule-format.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"`from` names\s+dialects \(`([^`]*)`\)", told)
+    assert set(OWN_DIALECTS) <= set(listed.split()) & OF_OTHERS
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"), [([3, 1, 1, 2], "1-3"), ([9, 0, 1], "0-1, 9"), ([4], "4"), ([], ""), (range(2048), "0-2047")]
+)
+def test_ranks_in_spans(ranks: Iterable[int], text: str) -> None:
+    assert spans(ranks) == text
 
 
 def test_a_start_that_was_cut_or_finished_accuses_nobody() -> None:

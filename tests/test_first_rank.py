@@ -95,6 +95,19 @@ def test_epochs_are_no_restarts(engine: Engine, tmp_path: Path) -> None:
     assert top(explained(engine, tmp_path, {**files, "console.log": MARK}))[:2] == ("process.user-exception", 1)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "went_on"), [(490, 0, True), (490, 50, True), (490, 200, True), (20, 200, False)]
+)
+def test_whether_a_job_survived_an_error_is_its_own_attempts_affair(
+    engine: Engine, before: int, after: int, went_on: bool
+) -> None:
+    log = (
+        steps(5) + traceback(OTHER_OWN) + steps(before, first=5) + MARK + "Initializing process group\n" + steps(after)
+    )
+    named = {one.rule for one in engine.explain_text(log + traceback(LOST)).diagnoses}
+    assert named == {"collective.remote-error"} | ({"data.file-missing"} if not went_on else set())
+
+
 def test_ranks_that_only_miss_their_peers_after_a_restart_are_the_fallout(engine: Engine) -> None:
     log = steps(5) + traceback(OTHER_OWN, "[rank3]: ") + traceback(LOST, "[rank0]: ") + MARK
     found = engine.explain_text(log + traceback(NO_MESH, "[rank0]: ") + report((0, 1)))
@@ -162,6 +175,13 @@ def test_a_rank_that_lost_its_connection_is_not_late(engine: Engine) -> None:
     log = "".join(steps(5, f"[rank{rank}]: ") for rank in range(4))
     log += "".join(traceback(LATE, f"[rank{rank}]: ") for rank in (0, 2, 3)) + traceback(LOST, "[rank1]: ")
     assert "collective.rank-straggled" not in [one.rule for one in engine.explain_text(log).diagnoses]
+
+
+@pytest.mark.parametrize("prefix", ["[rank{}]: ", "[default{}]:"])
+def test_however_often_one_rank_fails_the_next_one_is_named_too(engine: Engine, prefix: str) -> None:
+    full = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    best = engine.explain_text(f"{prefix.format(0)}{full}" * 139 + f"{prefix.format(1)}{full}").diagnoses[0]
+    assert (best.rule, best.ranks) == ("memory.gpu-oom", (0, 1))
 
 
 def test_where_lines_bear_no_rank_the_report_tells_who_said_nothing(engine: Engine) -> None:

@@ -294,6 +294,8 @@ def test_what_a_mismatched_rank_waits_for_elsewhere_excuses_it_not() -> None:
         ([TORCH, "/env/lib/python3.11/site-packages/megatron/p2p.py", "/home/u/pretrain.py"], "/home/u/pretrain.py"),
         ([TORCH, "/env/lib/python3.11/site-packages/deepspeed/comm.py", "<string>"], "deepspeed/comm.py"),
         ([TORCH, "/usr/lib/python3.11/threading.py", "<frozen runpy>"], None),
+        ([TORCH, "/usr/lib64/python3.9/threading.py", "/home/user/train.py"], "/home/user/train.py"),
+        ([r"C:\env\Lib\site-packages\torch\functional.py", r"C:\env\Lib\threading.py", r"D:\a\train.py"], "train.py"),
         ([], None),
     ],
 )

@@ -87,7 +87,6 @@ def test_every_field_of_a_pickle_arrives(protocol: int) -> None:
             group=tp,
             seq=70000,
             p2p_seq=0,
-            op_id=70001,
             backend="nccl",
             op="all_reduce",
             peer=None,
@@ -99,21 +98,17 @@ def test_every_field_of_a_pickle_arrives(protocol: int) -> None:
             state="started",
             retired=False,
             created_ns=1796024210785666286,
-            started_ns=1796024210785666300,
-            completed_ns=None,
-            duration_ms=1.5,
-            timeout_ms=600000,
             frames=(Frame("step", "/home/user/train.py", 7),),
         ),
     )
 
 
 def test_json_writes_some_numbers_as_text_and_zero_for_never() -> None:
-    content = json.loads(json.dumps(changed(time_discovered_completed_ns=0)))
+    content = json.loads(json.dumps(changed(time_created_ns=0)))
     for status in content["pg_status"].values():
         status.update({key: str(value) for key, value in status.items()})
     read_from_json = read_dump(json.dumps(content).encode(), "rank_2.json")
-    read_from_pickle = read_dump(pickle.dumps(DUMP, 2), "rank_2.json")
+    read_from_pickle = read_dump(pickle.dumps(changed(time_created_ns=None), 2), "rank_2.json")
     assert read_from_json == read_from_pickle
 
 
@@ -312,7 +307,6 @@ def test_files_and_json_beyond_the_caps_are_refused(monkeypatch: pytest.MonkeyPa
         ("output_dtypes", [None]),
         ("frames", [["train.py", 7]]),
         ("frames", {}),
-        ("duration_ms", "long"),
         ("time_created_ns", []),
     ],
 )

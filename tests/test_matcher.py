@@ -118,6 +118,23 @@ def test_a_storm_is_counted_not_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "prefix", ["[default{}]:", "(RayTrainWorker pid=70{}) ", "n1:70{}:9 [0] NCCL WARN ", "[rank{}]: "]
+)
+def test_the_storm_of_one_printer_leaves_room_for_the_next(tmp_path: Path, prefix: str) -> None:
+    rules = rules_of(tmp_path, a__b="match: {seen: {regex: 'drowned again'}}")
+    found = find(rules, f"{prefix.format(0)}drowned again\n" * 139 + f"{prefix.format(1)}drowned again\n")
+    assert (len(found), found[-1].line) == (101, 140)
+
+
+def test_of_ten_thousand_printers_each_is_kept_and_no_more(tmp_path: Path) -> None:
+    rules = rules_of(tmp_path, a__b="match: {seen: {regex: 'drowned again'}}")
+    text = "".join(f"(RayTrainWorker pid={pid}) drowned again\n" * 4 for pid in range(10_000))
+    found = find(rules, text)
+    assert {match.record.who.pid for match in found} == set(range(10_000))
+    assert len(found) < 20_000
+
+
+@pytest.mark.parametrize(
     "line", ["    raise ValueError('drowned')", "  assert ok, 'drowned'", "logger.error('drowned')"]
 )
 def test_source_code_that_a_traceback_echoes_is_no_evidence(tmp_path: Path, line: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from logdoc.engine import Engine, Options
-from logdoc.probes.base import FactSheet
 from logdoc.probes.judge import same_host
+from logdoc.probes.sheets import FactSheet
 from logdoc.ranking import weights
 from logdoc.types.finding import Fact
 from logdoc.types.report import Report
@@ -97,6 +97,39 @@ def steps(count: int, prefix: str = "[rank1]: ") -> str:
 def test_what_the_job_survived_is_no_failure(engine_with_probe: Engine, log: str, outcome: str) -> None:
     report = explained(engine_with_probe, log)
     assert (report.outcome, "a.fire" in report.noise) == (outcome, outcome == "healthy")
+
+
+CRASH = """[rank0]: Traceback (most recent call last):
+[rank0]:   File "train.py", line 8, in <module>
+[rank0]: KeyError: 'bleu'
+"""
+DEATH = "match: {seen: {regex: '^KeyError: ', strength: strong}}\nfallback: true"
+
+
+@pytest.mark.parametrize(
+    ("log", "top"),
+    [
+        (f"[rank0]: Fire here\n{steps(3, '[rank0]: ')}{CRASH}", "b.death"),
+        (f"[rank0]: Fire here\n{steps(2, '[rank0]: ')}{CRASH}", "a.fire"),
+        (f"[rank0]: WARNING:trainer:Fire here\n{steps(1, '[rank0]: ')}{CRASH}", "b.death"),
+        (f"[rank1]: Fire here\n{steps(9, '[rank0]: ')}{CRASH}", "a.fire"),
+        (f"[rank0]: Fire here\n{CRASH}{steps(9, '[rank0]: ')}", "a.fire"),  # what stdout held back
+        (f"[  123.456789] Fire here\n{steps(50, '[rank0]: ')}{CRASH}", "b.death"),
+        (f"[  123.456789] Fire here\n{steps(9, '[rank0]: ')}{CRASH}", "a.fire"),
+        (
+            "2026-03-02 04:00:00 gpu-a1 kernel: Fire here\n2026-03-02 08:00:00 [rank0]: step 1000 loss 1.2\n" + CRASH,
+            "b.death",
+        ),
+    ],
+)
+def test_a_line_that_a_process_outlived_is_not_what_it_died_of(tmp_path: Path, log: str, top: str) -> None:
+    engine = engine_of(tmp_path, a__fire=PROBED, b__death=DEATH)
+    assert explained(engine, log).diagnoses[0].rule == top
+
+
+def test_an_exception_that_a_rule_knows_may_be_what_the_line_announced(tmp_path: Path) -> None:
+    engine = engine_of(tmp_path, a__fire=PROBED, b__death=DEATH.replace("true", "false"))
+    assert explained(engine, f"[rank0]: Fire here\n{steps(9, '[rank0]: ')}{CRASH}").diagnoses[0].rule == "a.fire"
 
 
 def test_an_unknown_error_that_the_job_survived_is_none(engine_with_probe: Engine) -> None:

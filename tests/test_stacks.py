@@ -9,10 +9,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logdoc.catalog.frames import is_user_code, owner_of
 from logdoc.stacks import stacks_of
 from logdoc.types.record import Identity, Record
 from tests.stackkit import computes, dumps_in, faulthandler, loads, prefixed, pyspy, records_of, seen, verdict, waits
 
+OWNERS = {
+    "user": (
+        *(
+            "/home/u/train.py",
+            "/home/u/torch/train.py",
+            "train.py",
+            "./src/model.py",
+            "../x.py",
+            "/tmp/ipykernel_7/9.py",
+        ),
+        *(r"C:\Users\u\train.py", r"D:\lib\train.py", "/home/u/lib/threading.py", "/srv/python3.11/train.py"),
+    ),
+    "package": (
+        *(
+            "/env/lib/python3.11/site-packages/megatron/core.py",
+            "/usr/lib/python3/dist-packages/six.py",
+            "vllm/worker.py",
+        ),
+        *(r"C:\env\Lib\site-packages\tqdm\std.py", "site-packages/torchvision/io.py"),
+    ),
+    "torch": (
+        *("/env/lib64/python3.9/site-packages/torch/functional.py", "torch/serialization.py"),
+        *("/src/pytorch/torch/distributed/c10d_logger.py", r"C:\env\Lib\site-packages\torch\hub.py"),
+    ),
+    "python": (
+        *("/usr/lib/python3.11/threading.py", "/usr/lib64/python3.9/threading.py", "/opt/lib/python3.13t/queue.py"),
+        *("threading.py", "multiprocessing/queues.py", r"C:\Python311\Lib\threading.py", r"C:\e\lib\asyncio\events.py"),
+        r"C:\app\python311.zip\threading.py",
+    ),
+    "none": ("", "??", "<string>", "<frozen runpy>", "ProcessGroupNCCL.cpp", "/lib/libc.so.6", "a.cu"),
+}
 NATIVE = """Process 811: python train.py
 Python v3.11.7 (/usr/bin/python3.11)
 
@@ -50,6 +82,12 @@ Thread 1 (Thread 0x7f2a47e4cb80 (LWP 811) "python3.11"):
 #3  Frame 0x7f2a2af33e70, for file train.py, line 88, in step (rank=3)
 [Inferior 1 (process 811) detached]
 """
+
+
+@pytest.mark.parametrize(("owner", "path"), [(owner, path) for owner, paths in OWNERS.items() for path in paths])
+def test_whose_code_a_file_holds(owner: str, path: str) -> None:
+    assert owner_of(path) == owner
+    assert is_user_code(path) == (owner == "user")
 
 
 def test_pyspy_native_frames_locals_and_threads() -> None:

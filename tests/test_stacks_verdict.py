@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import logdoc.stacks
+from logdoc.kept.yaml_source import parse_yaml
 from logdoc.matcher import Matcher, Prefilter
 from logdoc.rulebase import RuleSet, build_index
-from logdoc.rulebase.yaml_source import parse_yaml
 from logdoc.stacks import stack_verdict
 from tests.stackkit import LOADER, MAIN, FrameText, computes, faulthandler, loads, prefixed, pyspy, seen, verdict, waits
 
@@ -60,6 +60,16 @@ def test_ranks_in_different_collectives() -> None:
         "the ranks wait in different calls: ranks 0-1 wait in all_reduce called at step (train.py:88); "
         "ranks 2-3 wait in broadcast called at step (train.py:91)"
     )
+
+
+def test_the_steps_of_joining_are_one_wait_for_the_rank_that_never_came() -> None:
+    join = ("init_process_group", "torch/distributed/distributed_c10d.py", 1700)
+    store = [("_create_c10d_store", "torch/distributed/rendezvous.py", 189), join, MAIN]
+    group = [("_new_process_group_helper", "torch/distributed/distributed_c10d.py", 1945), join, MAIN]
+    ((rank, text),) = verdict(by_rank(store, group), world=3)
+    assert rank is None
+    assert text.startswith("each of all 2 dumped ranks waits for the others to join in _create_c10d_store")
+    assert text.endswith("; no dump is of rank 2")
 
 
 def test_a_lone_rank_in_another_collective_is_named() -> None:
@@ -199,6 +209,11 @@ def test_a_lone_dump_tells_why_it_was_made_if_its_rank_waits_for_no_peer() -> No
     loading = "only rank 2 was dumped (Timeout (0:05:00)): it waits for its data loader in step (train.py:85)"
     assert alone(loads()) == loading
     assert alone(waits()) == "only rank 2 was dumped: it waits in all_reduce called at step (train.py:88)"
+
+
+def test_a_word_in_a_dumps_file_name_is_no_host() -> None:
+    assert verdict({"deadlock.dump.4711.txt": pyspy(4711, loads())})[0][1].startswith("only process 4711 was dumped")
+    assert verdict({"gpu7.dump.4711.txt": pyspy(4711, loads())})[0][1].startswith("only process 4711 on gpu7 was dumped")
 
 
 def test_only_the_last_attempt_counts() -> None:

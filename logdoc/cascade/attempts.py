@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from logdoc.cascade.clocks import fill_years
 from logdoc.rulebase.observations import MILESTONES, observations
 from logdoc.types.finding import Match
 from logdoc.types.record import Record
@@ -17,7 +16,7 @@ STARTS = frozenset({"initializing", "rendezvous-done", "bootstrap"})
 
 
 def number_attempts(matches: Iterable[Match], marks: Sequence[Match], milestones: Sequence[Match] = ()) -> None:
-    """Set `record.attempt` of the matches from the restart marks of their source.
+    """Set `record.attempt` of the matches from the restart marks of their source; their clocks are set already.
 
     Marks (observations.yaml, attempts): torchrun's announcement, its restart_count, and an agent that reports a failed
     worker a second time: what lies between its two reports is the next attempt. In a source without marks, work that
@@ -28,7 +27,6 @@ def number_attempts(matches: Iterable[Match], marks: Sequence[Match], milestones
     for source in {mark.record.source for mark in marks}:
         starts[source] = _starts([mark for mark in marks if mark.record.source == source])
     listed = list(matches)
-    fill_years(match.record for match in [*listed, *marks])
     times = _times(marks, starts)
     printers = _by_printer([*listed, *milestones], starts)
     restarts = max(map(len, starts.values()), default=0) or _implied(printers)

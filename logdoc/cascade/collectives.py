@@ -11,24 +11,25 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from logdoc.cascade.ranks import RankTrack
 from logdoc.types.finding import Match
-from logdoc.types.record import Identity, Record
-from logdoc.types.value import dataclass, replace
+from logdoc.types.record import VERDICT, Identity, Record
+from logdoc.types.value import dataclass
 
-DIALECT = "verdict"
 DEFAULT_GROUP = "default_pg"
 MOST_NAMED = 16
 
 
 @dataclass(slots=True)
 class Waiting:
-    """What one rank said of a collective of one group that did not end: its watchdog, or gloo, which counts nothing.
+    """What one rank said of one group's collective that did not end: its watchdog, or gloo or nccl2, without numbers.
 
-    Numbers are the group's sequence numbers; `timeout` in seconds.
+    Numbers are the group's sequence numbers; `timeout` in seconds. Groups may have one name (every node's `tp`): then
+    `guid`, which all ranks of a group share, tells them apart.
     """
 
     rank: int
     record: Record
     group: str = DEFAULT_GROUP
+    guid: str = ""
     seq: int | None = None
     op: str | None = None
     numel: tuple[str, str] | None = None
@@ -43,33 +44,48 @@ class Waiting:
 
 
 def waiting_ranks(matches: Iterable[Match]) -> list[Waiting]:
-    """One entry an attempt, rank and collective, in order: `WorkNCCL(…)` and `last enqueued work`, or gloo's error."""
-    found: dict[tuple[int, int, int | None], Waiting] = {}
-    for match in matches:
-        if match.rank is None:
-            continue
-        said = match.captures
-        seq = int(said["seq"]) if "seq" in said else None
-        waiting = found.setdefault((match.record.attempt, match.rank, seq), Waiting(match.rank, match.record, seq=seq))
-        if match.name == "gloo":
-            waiting.timeout = int(said["timeout"]) / 1000
-        elif match.name == "work":
-            waiting.op = said["op"]
-            waiting.timeout = int(said["timeout"]) / 1000
-            if "numel_in" in said:
-                waiting.numel = (said["numel_in"], said["numel_out"])
-        else:
-            waiting.group = _group(said)
-            waiting.enqueued = int(said["enqueued"])
-            waiting.completed = int(said["completed"])
-    return list(found.values())
+    """One entry an attempt, rank, group and collective, in order: `WorkNCCL(…)`, `last enqueued work`, gloo's error.
+
+    A work that names no group is of the only one in which the rank tells of that number; of several, of none.
+    """
+    told = [match for match in matches if match.rank is not None]
+    found: dict[tuple[int, int | None, int | None], list[Waiting]] = {}
+    for match in sorted(told, key=_names_no_group):
+        seq = int(match.captures["seq"]) if "seq" in match.captures else None
+        known = found.setdefault((match.record.attempt, match.rank, seq), [])
+        group = _group(match.captures)
+        fitting = known if _names_no_group(match) else [one for one in known if (one.group, one.guid) == group]
+        if not fitting and match.rank is not None:
+            fitting = [Waiting(match.rank, match.record, *group, seq=seq)]
+            known.extend(fitting)
+        if len(fitting) == 1:
+            _hear(fitting[0], match)
+    return sorted((one for same in found.values() for one in same), key=lambda one: one.record.seq)
 
 
-def _group(said: Mapping[str, str]) -> str:
-    if "desc" in said:
-        return said["desc"] or DEFAULT_GROUP
-    number = said.get("guid") or said.get("group") or "0"
-    return DEFAULT_GROUP if number == "0" else f"group {number}"
+def _names_no_group(match: Match) -> bool:
+    return match.name == "work" and "group_rank" not in match.captures
+
+
+def _hear(waiting: Waiting, match: Match) -> None:
+    """Take up what a line says of a collective; of lines that contradict each other the first counts."""
+    said = match.captures
+    waiting.record = min(waiting.record, match.record, key=lambda record: record.seq)
+    if "timeout" in said and waiting.timeout is None:
+        waiting.timeout = int(said["timeout"]) / 1000
+    if "op" in said and waiting.op is None:
+        waiting.op = said["op"]
+        waiting.numel = (said["numel_in"], said["numel_out"]) if "numel_in" in said else None
+    if "enqueued" in said:
+        waiting.enqueued, waiting.completed = int(said["enqueued"]), int(said["completed"])
+
+
+def _group(said: Mapping[str, str]) -> tuple[str, str]:
+    """A group's name and its guid; there is but one default group."""
+    guid = said.get("guid", "")
+    number = guid or said.get("group", "0")
+    name = said.get("desc") or (DEFAULT_GROUP if number == "0" else f"group {number}")
+    return name, "" if name == DEFAULT_GROUP else guid
 
 
 def telling_silence(
@@ -116,13 +132,13 @@ def verdicts(
     """
     telling = telling or {}
     latest = _latest(waiting)
-    groups: dict[str, list[Waiting]] = {}
+    groups: dict[tuple[str, str], list[Waiting]] = {}
     for one in waiting:
         if one.record.attempt == latest:
-            groups.setdefault(one.group, []).append(one)
+            groups.setdefault((one.group, one.guid), []).append(one)
     present = set(seen) | telling.keys()
     records = []
-    for name, members in groups.items():
+    for (name, _), members in groups.items():
         waits_elsewhere = {one.rank for other in groups.values() for one in other} - {one.rank for one in members}
         expected = _expected(name, members, present, world_size) - waits_elsewhere
         if all(one.op is None and one.seq is None for one in members):  # of gloo others may have had another error
@@ -166,34 +182,36 @@ def _verdict(
     differing = _differing(members)
     if differing:
         return [
-            _said(one, f"collective verdict: rank {one.rank} called {_call(one)} where the others called "
-                       f"{_call(_majority(members))} (#{one.seq} of {name})")
+            _said(one, one.rank, f"rank {one.rank} called {_call(one)} where the others called "
+                                 f"{_call(_majority(members))} (#{one.seq} of {name})")
             for one in differing
         ]  # fmt: skip
     calls = Counter(_call(one) for one in members if one.op)
     if len(calls) > 1 and len({one.seq for one in members}) == 1:
         forms = "; ".join(f"ranks {_ranks_of(call, members)} {call}" for call, _ in calls.most_common())
-        text = f"collective verdict: calls differ at #{first.seq} of {name} and nobody can tell which is wrong: {forms}"
-        return [_said(first, text, None)]
+        return [
+            _said(first, None, f"calls differ at #{first.seq} of {name} and nobody can tell which is wrong: {forms}")
+        ]
     behind = _behind(members)
     if behind:
         ahead = max(one.enqueued or 0 for one in members)
         return [
-            _said(one, f"collective verdict: rank {one.rank} is behind in {name}: it last enqueued #{one.enqueued}, "
-                       f"the others #{ahead}")
+            _said(
+                one,
+                one.rank,
+                f"rank {one.rank} is behind in {name}: it last enqueued #{one.enqueued}, the others #{ahead}",
+            )
             for one in behind
-        ]  # fmt: skip
+        ]
     missing = sorted(expected - {one.rank for one in members})
     if missing and len(missing) <= max(len(members), 1) and len(missing) <= MOST_NAMED:
         gave_up = f"never reported {where}, {len(members) + elsewhere} ranks gave up{waited}"
         return [
-            _said(first, f"collective verdict: rank {rank} {gave_up}{_known(rank, missing, present, telling)}", rank)
-            for rank in missing
+            _said(first, rank, f"rank {rank} {gave_up}{_known(rank, missing, present, telling)}") for rank in missing
         ]
     counted = first.op is not None or first.seq is not None
     if counted and len(members) > 1 and not missing and len({one.seq for one in members}) == 1:
-        text = f"collective verdict: all {len(members)} ranks wait inside the same {where}{waited}; none is late"
-        return [_said(first, text, None)]
+        return [_said(first, None, f"all {len(members)} ranks wait inside the same {where}{waited}; none is late")]
     return []
 
 
@@ -245,15 +263,5 @@ def _behind(members: Sequence[Waiting]) -> list[Waiting]:
     return behind if not waits_for or least < max(waits_for) else []
 
 
-def _said(witness: Waiting, text: str, rank: int | None = -1) -> Record:
-    """A verdict record at the witness's place; it names `rank` (default: the witness's own)."""
-    named = witness.rank if rank == -1 else rank
-    return replace(
-        witness.record,
-        body=text,
-        raw=text,
-        who=Identity(rank=named),
-        dialects=(DIALECT,),
-        line_numbers=(),
-        end_line=witness.record.line,
-    )
+def _said(witness: Waiting, rank: int | None, text: str) -> Record:
+    return witness.record.verdict(f"collective verdict: {text}", VERDICT, Identity(rank=rank))

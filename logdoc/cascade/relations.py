@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from logdoc.cascade.order import comes_before
-from logdoc.conditions import same_printer
 from logdoc.kept.patterns import lazily
 from logdoc.reader.childfailed import DIALECT, ROOT_CAUSE
 from logdoc.types.finding import Hypothesis, Match
@@ -21,6 +20,8 @@ MINOR = ("warning", "info")  # such a cause may be true and still break nothing
 
 def relate(found: Sequence[Hypothesis], heard: Collection[int] = ()) -> None:
     """Fill `masked_by`, `explained_by` and `explains` of all hypotheses. `heard`: the ranks that spoke themselves."""
+    for one in found:
+        one.masked_by, one.explained_by, one.explains = [], [], []
     for one in found:
         for other in found:
             if one is not other and _masks(one, other):
@@ -123,21 +124,26 @@ def _is_anonymous(one: Hypothesis) -> bool:
 
 def _only_repeats(cause: Hypothesis, symptom: Hypothesis) -> bool:
     """Whether a mere hint of a cause is all read from the lines that make the symptom: such a hint explains nothing."""
-    if cause.rule.kind != "cause" or any(match.signature.strength != "weak" for match in cause.matches):
+    if cause.rule.kind != "cause" or not _is_hint(cause):
         return False
     # by record, not by number: a verdict stands at its witness's place, yet says more than the witness
     return {id(match.record) for match in cause.matches} <= {id(match.record) for match in symptom.matches}
 
 
 def _masks(one: Hypothesis, other: Hypothesis) -> bool:
-    if not _named(other.rule.id, one.rule.masks):
+    if not _named(other.rule.id, one.rule.masks) or (_is_hint(one) and not _is_hint(other)):
         return False
     return any(_near(match, masked) for match in one.matches for masked in other.matches[:20])
 
 
+def _is_hint(one: Hypothesis) -> bool:
+    """Whether nothing but weak signatures speak for it."""
+    return all(match.signature.strength == "weak" for match in one.matches)
+
+
 def _near(match: Match, masked: Match) -> bool:
-    """A cause masks a vaguer one on the same process; where the log names no process, anywhere."""
-    return match.rank is None or masked.rank is None or same_printer(match, masked)
+    """A cause masks a vaguer one on the same process; where the log does not tell, anywhere."""
+    return match.is_near(masked, "same-rank") is not False
 
 
 def _explains(cause: Hypothesis, symptom: Hypothesis) -> bool:
@@ -155,18 +161,10 @@ def _explains(cause: Hypothesis, symptom: Hypothesis) -> bool:
 
 
 def _seen_there(cause: Hypothesis, symptom: Hypothesis, where: Where) -> bool:
-    if where == "anywhere":
-        return True
-    for match in cause.matches:
-        for shown in symptom.matches:
-            unknown = match.rank is None or shown.rank is None
-            if where == "same-rank" and (same_printer(match, shown) or unknown):
-                return True
-            if where == "other-rank" and (unknown or match.rank != shown.rank):
-                return True
-            if where == "same-host" and (match.host is None or shown.host is None or match.host == shown.host):
-                return True
-    return False
+    """Whether a symptom shows where the cause can explain it; what the log does not tell excludes nothing."""
+    return where == "anywhere" or any(
+        match.is_near(shown, where) is not False for match in cause.matches for shown in symptom.matches
+    )
 
 
 def _named(rule_id: str, patterns: Sequence[str]) -> bool:

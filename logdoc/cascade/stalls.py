@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logdoc.cascade.collectives import DIALECT
 from logdoc.cascade.ranks import RankTrack
 from logdoc.rulebase.observations import observations
-from logdoc.types.record import Identity, Record
-from logdoc.types.value import replace
+from logdoc.types.record import VERDICT, Identity, Record
 
 PASSED = ("nccl-init-complete", "rendezvous-done")  # once some ranks are here, the others are expected to follow
 MOST_BEHIND = 0.5  # of the ranks; if more are behind, the log of the first ones is merely longer
@@ -55,10 +53,10 @@ def _absent(tracks: Mapping[int, RankTrack], world_size: int | None) -> list[int
 def _said(witness: Record, track: RankTrack | None, rank: int, count: str) -> Record:
     order = observations().milestones
     if track is None or track.last is None:
-        text = f"stall verdict: {count}; rank {rank} printed nothing at all"
+        what = "printed nothing at all"
     elif track.milestone:
-        text = f"stall verdict: {count}; rank {rank} stopped after {order[track.milestone].title.en}"
+        what = f"stopped after {order[track.milestone].title.en}"
     else:
-        text = f"stall verdict: {count}; rank {rank} stopped before any of its milestones"
+        what = "stopped before any of its milestones"
     last = track.last if track is not None and track.last is not None else witness
-    return replace(last, body=text, raw=text, who=Identity(rank=rank), dialects=(DIALECT,), line_numbers=())
+    return last.verdict(f"stall verdict: {count}; rank {rank} {what}", VERDICT, Identity(rank=rank))

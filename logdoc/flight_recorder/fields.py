@@ -61,15 +61,6 @@ def time(row: Mapping[str, object], key: str) -> int | None:
     return None if row.get(key) is None else number(row, key) or None
 
 
-def fraction(row: Mapping[str, object], key: str) -> float | None:
-    value = row.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= _LARGEST:
-        raise MalformedError(f"{_short(key)} is no number")
-    return float(value)
-
-
 def pair(row: Mapping[str, object], key: str) -> tuple[str, str]:
     value = row.get(key)
     if isinstance(value, tuple | list) and len(value) == 2:

@@ -46,7 +46,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One recorded operation. Times are nanoseconds of the rank's own clock, `record` its order on that rank.
+    """One recorded operation: `record` is its order on its rank, `created_ns` nanoseconds of that rank's own clock.
 
     `seq` counts collectives of the group (of a p2p operation: those enqueued before it), `p2p_seq` sends and receives.
     `op` is torch's name without the backend; `peer` is the other side of a p2p operation, as a rank of the group.
@@ -57,7 +57,6 @@ class Entry:
     group: Group
     seq: int
     p2p_seq: int
-    op_id: int
     backend: str
     op: str
     peer: int | None
@@ -69,10 +68,6 @@ class Entry:
     state: State
     retired: bool
     created_ns: int | None
-    started_ns: int | None
-    completed_ns: int | None
-    duration_ms: float | None
-    timeout_ms: int | None
     frames: tuple[Frame, ...]
 
 

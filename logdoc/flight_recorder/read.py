@@ -122,7 +122,6 @@ class _Entries:
             group=self._group(row),
             seq=fields.number(row, "collective_seq_id"),
             p2p_seq=fields.number(row, "p2p_seq_id"),
-            op_id=fields.number(row, "op_id"),
             backend=backend,
             op=peer["op"] if peer else call,
             peer=int(peer["peer"]) if peer else None,
@@ -134,10 +133,6 @@ class _Entries:
             state=_STATES.get(fields.text(row, "state"), "scheduled"),
             retired=row.get("retired") is True,
             created_ns=fields.time(row, "time_created_ns"),
-            started_ns=fields.time(row, "time_discovered_started_ns"),
-            completed_ns=fields.time(row, "time_discovered_completed_ns"),
-            duration_ms=fields.fraction(row, "duration_ms"),
-            timeout_ms=fields.time(row, "timeout_ms"),
             frames=self._stack(row),
         )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from logdoc.flight_recorder.model import Analysis, Dump, GroupReport, Place
-from logdoc.types.record import Identity, Record
+from logdoc.types.record import FLIGHT_RECORDER, Identity, Record
 from logdoc.types.report import FlightRecorder, RecordedPlace
 
-DIALECT = "flight-recorder"
 MOST_RANKS = 16  # named in one sentence
 
 
@@ -29,7 +28,7 @@ def analysis_records(analysis: Analysis, dumps: Sequence[Dump], seq: int) -> lis
             body=text,
             raw=text,
             who=Identity(rank=rank),
-            dialects=(DIALECT,),
+            dialects=(FLIGHT_RECORDER,),
         )
         for offset, (rank, text) in enumerate(said, start=1)
     ]

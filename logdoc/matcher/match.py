@@ -25,7 +25,10 @@ SECONDS_PER_TRY = 0.25
 FEW_BYTES = 64 << 10  # of a log: up to here an automaton of all literals takes longer to load than to do without
 ABSURD_DIGITS = 41  # nothing that is counted has so many; twice what 64 bits hold
 _ABSURD = lazily(r"(\d{18})\d{23,}")
-MOST_PER_PRINTER = 100  # matches of one signature kept for one printer; further ones are counted, but for milestones
+# Matches of one signature that are kept, but for milestones; further ones are counted. Of a job with thousands of
+# printers the first of each is kept in any case: it tells on whom a failure shows.
+MOST_PER_PRINTER = 100
+MOST_PER_SIGNATURE = 10_000
 
 
 class Prefilter:
@@ -65,14 +68,15 @@ class Prefilter:
 class Matcher:
     """Finds the matches of a prefilter's signatures in batches of Records; one Matcher for one reading.
 
-    `dropped` counts, per (rule id, signature), the hits beyond MOST_PER_PRINTER that were not looked at;
+    `dropped` counts, per (rule id, signature), the hits that were not looked at because too many had matched;
     `timeouts` names signatures that ran out of time on some record.
     """
 
     prefilter: Prefilter
     dropped: dict[tuple[str, str], int] = field(default_factory=dict)
     timeouts: set[str] = field(default_factory=set)
-    _kept: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], int] = field(default_factory=dict)
+    _kept_of: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def find(self, records: Sequence[Record]) -> list[Match]:
         """All matches in these records, in order of record, then place."""
@@ -102,10 +106,11 @@ class Matcher:
         signature = entry.signature
         if signature.from_ and not set(signature.from_) & set(record.dialects):
             return None
-        printer = (entry.rule_id, entry.name, record.source, record.who.rank, record.who.task, record.attempt)
-        if entry.rule_id != MILESTONES and self._kept.get(printer, 0) >= MOST_PER_PRINTER:
-            dropped = (entry.rule_id, entry.name)
-            self.dropped[dropped] = self.dropped.get(dropped, 0) + 1
+        name = (entry.rule_id, entry.name)
+        printer = (name, record.source, record.attempt, record.who.printer)
+        most = MOST_PER_PRINTER if self._kept.get(name, 0) < MOST_PER_SIGNATURE else 1
+        if entry.rule_id != MILESTONES and self._kept_of.get(printer, 0) >= most:
+            self.dropped[name] = self.dropped.get(name, 0) + 1
             return None
         if signature.scope == "line":
             first, last = _line_window(record.body, buffer, record_start, line_start, end)
@@ -121,7 +126,8 @@ class Matcher:
             )
         ):
             return None
-        self._kept[printer] = self._kept.get(printer, 0) + 1
+        self._kept[name] = self._kept.get(name, 0) + 1
+        self._kept_of[printer] = self._kept_of.get(printer, 0) + 1
         return _match(entry, record, found)
 
     def _search(self, pattern: str, body: str, first: int, last: int, entry: Entry) -> Any:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Iterable
 from functools import cache
 from itertools import takewhile
 from typing import Any
 
-from logdoc.kept import kept_document
-from logdoc.kept.patterns import lazily
+from logdoc.catalog.frames import is_user_code
+from logdoc.kept.data import document
 from logdoc.stacks.model import Frame, Place, ProcessStacks, Thread
 from logdoc.types.value import dataclass
 
-# The last: torch built from its source tree.
-_INSTALLED = lazily(
-    r"(?:^|/)(?:site|dist)-packages/|(?:^|/)lib(?:64)?/python3(?:\.\d+)?/|^<"
-    r"|/torch/(?:_\w+|distributed|nn|autograd|utils|optim|cuda|multiprocessing|fx|amp)(?:/|\.)"
-)
 DECIDES, BARELY = 2, 0  # of `tells`
 
 
@@ -58,7 +51,6 @@ class _Table:
     entries: tuple[_Entry, ...]
     roles: tuple[_Entry, ...]
     forked: _Entry
-    packages: frozenset[str]
     crashes: frozenset[str]
     local_rank: tuple[re.Pattern[str], ...]
 
@@ -98,7 +90,7 @@ def place_of(thread: Thread) -> Place:
     user: Frame | None = None
     found, most = Place(), -1
     for frame in own_frames(thread):
-        if user is None and is_user_code(frame):
+        if user is None and not frame.is_native and is_user_code(frame.file or ""):
             user = frame
         entry = _entry(frame) if most < DECIDES else None
         tells = _table().kinds[entry.kind].tells if entry is not None else -1
@@ -112,41 +104,22 @@ def own_frames(thread: Thread) -> list[Frame]:
     return list(takewhile(lambda frame: not _table().forked.fits(frame), thread.frames))
 
 
-def is_user_code(frame: Frame) -> bool:
-    """Neither native, nor of an installed package, nor of the standard library, nor generated."""
-    file = (frame.file or "").replace("\\", "/")
-    if frame.is_native or not file or _INSTALLED.search(file):
-        return False
-    if file.startswith("/") or ":" in file[:3]:
-        return True
-    top = file.removeprefix("./").split("/", 1)[0].removesuffix(".py")
-    return top not in _table().packages and top not in sys.stdlib_module_names
-
-
 def _entry(frame: Frame) -> _Entry | None:
     return next((entry for entry in _table().entries if entry.fits(frame)), None)
 
 
 @cache
 def _table() -> _Table:
-    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")
-    data = kept_document(os.path.join(folder, "stack_frames.yaml"), _parsed)
+    data = document("stack_frames.yaml")
     kinds = {name: Kind(one["waits"], one["does"], one.get("tells", DECIDES)) for name, one in data["kinds"].items()}
     return _Table(
         kinds=kinds,
         entries=tuple(_read(entry["kind"], entry) for entry in data["frames"]),
         roles=tuple(_read(name, entry) for name, entry in data["roles"].items()),
         forked=_read("forked", data["forked"]),
-        packages=frozenset(data["packages"]),
         crashes=frozenset(data["crashes"]),
         local_rank=tuple(re.compile(pattern) for pattern in data["local_rank"]),
     )
-
-
-def _parsed(text: str) -> Any:
-    from logdoc.rulebase.yaml_source import parse_yaml  # the YAML library is for the first run only
-
-    return parse_yaml(text, "stack_frames.yaml")
 
 
 def _read(kind: str, entry: Any) -> _Entry:

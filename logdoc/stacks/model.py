@@ -44,13 +44,15 @@ class Thread:
 @dataclass(frozen=True, slots=True)
 class ProcessStacks:
     """The stacks of one process at one time. `command`: its command line or title, where py-spy gives it. `reason`: why
-    faulthandler wrote them (`Timeout (0:05:00)`, a signal's name); None: somebody asked for them."""
+    faulthandler wrote them (`Timeout (0:05:00)`, a signal's name); None: somebody asked for them. `is_end`: no dump but
+    the traceback of what ended it."""
 
     record: Record
     threads: tuple[Thread, ...]
     pid: int | None = None
     command: str = ""
     reason: str | None = None
+    is_end: bool = False
 
     @property
     def main(self) -> Thread | None:

@@ -1,4 +1,4 @@
-"""The text of a stack dump to its threads and frames: py-spy, faulthandler, gdb and core dumps. Knows no function's
+"""The text of a stack dump to its threads and frames: py-spy, faulthandler, gdb, core dumps, tracebacks. Knows no function's
 meaning; what it cannot read it leaves out."""
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ def stacks_of(record: Record) -> ProcessStacks | None:
     """The stacks that a record holds; None if it is no dump, or one without any frame."""
     if record.body.startswith("["):
         return _of_json(record)
+    if record.body.startswith("Traceback (most recent call last)"):
+        return _of_traceback(record)
     threads = _with_main([draft.done() for draft in _drafts(record.body)])
     if not any(thread.frames for thread in threads):
         return None
@@ -160,6 +162,16 @@ def _pid_of(threads: tuple[Thread, ...]) -> int | None:
     """On Linux the main thread has the process's id; a faulthandler's addresses and `Stack` tell none."""
     main = next((thread for thread in threads if thread.is_main), None)
     return int(main.number) if main is not None and main.number.isdecimal() and len(main.number) < 10 else None
+
+
+def _of_traceback(record: Record) -> ProcessStacks | None:
+    """Where a process stood when an exception ended it: the newest call stands last there."""
+    frames: list[Frame] = []
+    for found in map(_FAULT_FRAME.match, record.body.split("\n")):
+        if found is not None and found["line"].isdecimal():
+            frames.append(Frame(_bare(found["function"]), found["file"], int(found["line"])))
+    main = Thread("", "MainThread", is_main=True, frames=tuple(reversed(frames[-MOST_FRAMES:])))
+    return ProcessStacks(record, (main,), pid=record.who.pid, is_end=True) if frames else None
 
 
 def _of_json(record: Record) -> ProcessStacks | None:

@@ -147,7 +147,8 @@ def _host_in(stacks: ProcessStacks) -> str | None:
         return None
     bare = re.sub(rf"(?:^|[-_.]){stacks.pid}(?=[-_.]|$)", "", _file_name(stacks))
     rest = _TOOL_WORDS.sub("", bare).strip("-_.")
-    return rest if _TOOL_WORDS.search(bare) and re.fullmatch(r"[A-Za-z][\w.-]{0,62}", rest) else None
+    # a host's name has a number or parts, unlike a word such as `deadlock`
+    return rest if _TOOL_WORDS.search(bare) and re.fullmatch(r"(?=\w*[\d.-])[A-Za-z][\w.-]{0,62}", rest) else None
 
 
 def _names_pid(stacks: ProcessStacks) -> bool:

@@ -6,12 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from logdoc.stacks.parse import stacks_of
 from logdoc.stacks.processes import processes_of
-from logdoc.stacks.verdict import Saying, sayings
+from logdoc.stacks.verdict import Saying, at_odds, sayings
 from logdoc.types.finding import Match
-from logdoc.types.record import Identity, Record
-from logdoc.types.value import replace
-
-DIALECT = "stacks"
+from logdoc.types.record import STACKS, Identity, Record
 
 
 def stack_verdict(
@@ -23,7 +20,8 @@ def stack_verdict(
 ) -> list[Record]:
     """What the dumps say of the last attempt of the job; empty where they tell nothing.
 
-    `matches` are of the observation `~stacks`, their ranks named; one record may have several. `rank_of` knows the rank
+    `matches` are of the observation `~stacks`, their ranks named; one record may have several. Where nothing was dumped
+    the tracebacks of ranks that waited are compared. `rank_of` knows the rank
     of a process by its host and id, `hosts` are those the log names: a dump names none. `hung`: in the log somebody
     gave up waiting for a collective.
     """
@@ -41,15 +39,15 @@ def stack_verdict(
         ranks = {rank_of(Identity(host=host, pid=who.pid)) for host in places} - {None}
         return next(iter(ranks)) if len(ranks) == 1 else None
 
-    return [_record(saying) for saying in sayings(processes_of(found, anywhere), world_size, hung)]
+    dumped = [(stacks, rank) for stacks, rank in found if not stacks.is_end]
+    if dumped:
+        return [_record(saying) for saying in sayings(processes_of(dumped, anywhere), world_size, hung)]
+    return [_record(saying) for saying in at_odds(processes_of(found, anywhere))]
 
 
 def _record(saying: Saying) -> Record:
     """At the dump it speaks of, by the process it names."""
-    text, about, witness = f"stack dumps: {saying.text}", saying.about, saying.witness.record
-    who = Identity()
+    about, who = saying.about, Identity()
     if about is not None:
         who = Identity(rank=about.rank, local_rank=about.local_rank, host=about.host, pid=about.stacks.pid)
-    return replace(
-        witness, body=text, raw=text, who=who, dialects=(DIALECT,), line_numbers=(), end_line=witness.line, level=None
-    )
+    return saying.witness.record.verdict(f"stack dumps: {saying.text}", STACKS, who)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from logdoc.stacks.processes import Process, worker_site
+from logdoc.types.spans import spans
 from logdoc.types.value import dataclass
 
 MOST_NAMED = 16
@@ -42,6 +43,14 @@ def sayings(processes: Sequence[Process], world_size: int | None, hung: bool) ->
         yield from _all_wait(waiting, perhaps, world_size)
     elif not waiting and not perhaps:
         yield from _all_busy(elsewhere)
+
+
+def at_odds(processes: Sequence[Process]) -> Iterator[Saying]:
+    """What the tracebacks of ranks that gave up waiting, or were left by such a one, say: only that their calls differ.
+    That they are the same says nothing of who is missing."""
+    waiting = [one for one in processes if one.waits == "peers"]
+    if len(waiting) == len(processes) and len({one.place.call for one in waiting}) > 1:
+        yield from _all_wait(waiting, [], None)
 
 
 def _alike(alive: Sequence[Process]) -> list[Process]:
@@ -89,7 +98,7 @@ def _all_wait(waiting: Sequence[Process], perhaps: Sequence[Process], world_size
         return
     if not waiting or perhaps:
         return  # some are in a call that may or may not wait for the others: that proves nothing
-    calls = {one.place.call for one in waiting}
+    calls = {one.place.call if one.place.kind != "start" else "" for one in waiting}
     paired = any(one.place.kind == "point-to-point" for one in waiting)
     sure = len(calls) > 1 and not paired
     what = "wait in different calls" if sure else "wait at different places"
@@ -110,7 +119,7 @@ def _undumped(dumped: Sequence[Process], world_size: int | None) -> str:
     if world_size is None or None in ranks or world_size > 2 * len(ranks):
         return ""
     missing = [rank for rank in range(world_size) if rank not in ranks]
-    return f"; no dump is of {_spans(missing)}" if missing else ""
+    return f"; no dump is of {_ranks(missing)}" if missing else ""
 
 
 def does(one: Process) -> str:
@@ -138,6 +147,9 @@ def _crash_site(one: Process) -> str:
 
 
 def _call(one: Process) -> str:
+    """In which call a process waits; the steps of joining a process group are one wait, for the rank that never came."""
+    if one.place.kind == "start":
+        return "the start of the process group"
     site = f" called at {one.place.site}" if one.place.site else ""
     return f"{one.place.call}{site}" if one.place.call else one.place.site
 
@@ -159,7 +171,7 @@ def _groups_text(held: Sequence[Process], verb: str) -> str:
 def _named(members: Sequence[Process]) -> str:
     ranks = [one.rank for one in members if one.rank is not None]
     if len(ranks) == len(members):
-        return _spans(ranks)
+        return _ranks(ranks)
     if len(members) == 1:
         return members[0].name
     more = f" and {len(members) - MOST_NAMED} more" if len(members) > MOST_NAMED else ""
@@ -171,13 +183,8 @@ def _plural(members: Sequence[Process]) -> str:
     return "ranks" if all(one.rank is not None or one.local_rank is not None for one in members) else "processes"
 
 
-def _spans(ranks: Sequence[int]) -> str:
+def _ranks(ranks: Sequence[int]) -> str:
     """`rank 3`, `ranks 0-2, 4`."""
-    spans: list[list[int]] = []
-    for rank in sorted(ranks):
-        if spans and rank == spans[-1][1] + 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    texts = [str(first) if first == last else f"{first}-{last}" for first, last in spans[:MOST_NAMED]]
-    return f"rank{'' if len(ranks) == 1 else 's'} " + ", ".join(texts) + (", …" if len(spans) > MOST_NAMED else "")
+    named = spans(ranks).split(", ")
+    more = ", …" if len(named) > MOST_NAMED else ""
+    return f"rank{'' if len(set(ranks)) == 1 else 's'} {', '.join(named[:MOST_NAMED])}{more}"

@@ -9,7 +9,7 @@ from logdoc.types.value import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from logdoc.types.words import ProbeOutcome, Status, Strength
+    from logdoc.types.words import ProbeOutcome, Status, Strength, Where
 
 
 @dataclass(slots=True)
@@ -38,12 +38,34 @@ class Match:
         signature = self.signature
         return self.rule.kind != "noise" and signature.role == "evidence" and signature.strength == "weak"
 
+    @property
+    def position(self) -> tuple[int, int]:
+        """Where it stands among all matches, in the order of reading."""
+        return (self.record.seq, self.start)
+
+    def is_near(self, other: Match, where: Where) -> bool | None:
+        """Whether another match is there, seen from this one; None where the log does not tell.
+
+        Processes are told apart by their ranks; where neither has one, by what their printers are known by.
+        """
+        if where == "anywhere":
+            return True
+        if where == "same-host":
+            return None if self.host is None or other.host is None else self.host == other.host
+        if self.rank is not None and other.rank is not None:
+            same: bool | None = self.rank == other.rank
+        elif self.rank is None and other.rank is None:
+            same = self.record.who.is_one_process_with(other.record.who)
+        else:
+            same = None
+        return same if same is None or where == "same-rank" else not same
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
     """One value with where it came from: a log line (`source:line`) or a probe (`probe@host`).
 
-    Sizes are bytes, durations seconds, fractions 0..1; `unit` names what is not plain.
+    Sizes are bytes, durations seconds, fractions 0..1; `unit` (of a probe's fact) says which, for whoever reads it.
     """
 
     id: str

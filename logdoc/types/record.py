@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from logdoc.types.value import dataclass
+from logdoc.types.value import dataclass, replace
+
+# The dialects of what logdoc itself says: of the watchdogs and milestones of all ranks, of dumps, of stacks.
+OWN_DIALECTS = VERDICT, FLIGHT_RECORDER, STACKS = ("verdict", "flight-recorder", "stacks")
 
 
 @dataclass(slots=True)
@@ -20,6 +23,19 @@ class Identity:
     pid: int | None = None
     thread: int | None = None
     device: int | None = None
+
+    @property
+    def printer(self) -> tuple[int | None, int | None, int | None, int | None, str | None]:
+        """All that tells one printing process from another; several ranks may share any part of it."""
+        return (self.rank, self.local_rank, self.task, self.pid, self.host)
+
+    def is_one_process_with(self, other: Identity) -> bool | None:
+        """Whether what both are known by is the same; None where that is nothing, or a host, which runs many."""
+        told = [(own, its) for own, its in zip(self.printer, other.printer, strict=True) if None not in (own, its)]
+        if any(own != its for own, its in told):
+            return False
+        numbers = len(told) - (self.host is not None and other.host is not None)
+        return True if numbers else None
 
 
 @dataclass(slots=True)
@@ -54,6 +70,13 @@ class Record:
     def is_caught(self) -> bool:
         """A traceback that the program caught and logged as a warning or less: by itself no failure."""
         return self.level in ("DEBUG", "INFO", "WARNING") and "Traceback (most recent call last)" in self.body
+
+    def verdict(self, text: str, dialect: str, who: Identity) -> Record:
+        """What logdoc itself says of `who`, at the place and time of this record, its witness."""
+        return replace(
+            self, body=text, raw=text, who=who, dialects=(dialect,),
+            end_line=self.line, line_numbers=(), level=None, component=None,
+        )  # fmt: skip
 
     def line_of(self, offset: int) -> int:
         """The source line that holds character `offset` of `body`."""

@@ -24,6 +24,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
+    """A line that speaks for a diagnosis. `own_words`: not of the log, but what logdoc says of several of its lines."""
+
     source: str
     line: int
     rank: int | None
@@ -31,6 +33,7 @@ class Evidence:
     text: str
     signature: str
     captures: dict[str, str]
+    own_words: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

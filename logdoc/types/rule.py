@@ -6,9 +6,12 @@ from logdoc.types.value import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, ClassVar, Literal
 
     from logdoc.types.words import Advice, FactType, Kind, Maturity, RankState, Risk, Role, Severity, Strength, Where
+
+    Place = tuple[str | int, ...]  # keys and indexes, from a file's top
 
 FactValue = str | int | float | bool
 
@@ -94,6 +97,21 @@ class Condition:
     in_: tuple[FactValue, ...] | None = None
     matches: str | None = None
     known: bool | None = None
+
+    def nodes(self, place: Place = ()) -> Iterator[tuple[Condition, Place]]:
+        """This node and all below it, each with its place in the rule's file."""
+        yield self, place
+        for name in ("any", "all", "none"):
+            for index, child in enumerate(getattr(self, name) or ()):
+                yield from child.nodes((*place, name, index))
+
+    def fact_ids(self) -> Iterator[str]:
+        """Every fact that is looked at or compared with, as often as it is named."""
+        for node, _ in self.nodes():
+            if node.fact is not None:
+                yield node.fact
+                operands = [getattr(node, name) for name in COMPARISONS]
+                yield from (operand.fact for operand in operands if isinstance(operand, FactReference))
 
 
 OPERATORS = ("any", "all", "none", "seen", "count", "sequence", "ranks", "silent_after", "fact")

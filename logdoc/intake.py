@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from logdoc.cascade import Survey
+from logdoc.catalog.hint import may_name_variable
 from logdoc.kept.patterns import lazily
 from logdoc.matcher import Matcher
 from logdoc.matcher.triggers import triggers_of
@@ -34,9 +35,8 @@ if TYPE_CHECKING:
 # feel instant.
 
 _RANK_PREFIX = lazily(rb"^\[rank(\d{1,6})\]:", re.MULTILINE)
-_VARIABLE = lazily(r"_[A-Z]|RANK")  # in every variable's name; few healthy lines hold it
 FIRST_BYTES = 32 << 10  # of a log, in which other ranks would have spoken
-LARGEST_DUMP = 256 << 20
+LARGEST_ERROR_FILE = 64 << 20  # bytes of an error.json, which is parsed in one piece; torch writes some KiB
 MOST_MATCHES = 100_000  # kept of one kind; a storm beyond is counted by the matcher
 
 
@@ -73,20 +73,28 @@ class Intake:
         """Learn what the lines of a good run look like, so that new kinds of lines stand out."""
         novelty, state = Novelty(), ReadState()
         for source in baseline:
-            for batch in read(source.name, _blocks(source), state):
-                novelty.learn(batch)
-            self.reading.novelty = novelty
+            try:
+                for batch in read(source.name, _blocks(source), state):
+                    novelty.learn(batch)
+            except InputError as error:
+                self.reading.warnings.append(str(error))
+            else:
+                self.reading.novelty = novelty
 
     def take(self, sources: Iterable[Source]) -> Reading:
-        """Read all sources to their end. Raises InputError if none of them could be read."""
+        """Read all sources to their end; one that has gone is a warning. Raises InputError if none could be read."""
         listed = list(sources)
         logs = [source for source in listed if source.kind != "flight-recorder"]
         skim = Skim(logs, partial(triggers_of, self._index, (COLLECTIVES, ATTEMPTS, ABNORMAL, STACKS)), self._crew)
         for source in listed:
-            if source.kind == "flight-recorder":
-                self._keep_dump(source)
-            else:
-                self._take_log(source, skim)
+            try:
+                if source.kind == "flight-recorder":
+                    self._keep_dump(source)
+                else:
+                    self._take_log(source, skim)
+            except InputError as error:
+                self._refused += 1
+                self.reading.warnings.append(str(error))
         self.reading.cut = frozenset(label for label in skim.cut if not label.startswith("~"))
         if self._refused and self._refused == len(listed):
             raise InputError("; ".join(self.reading.warnings))
@@ -97,13 +105,15 @@ class Intake:
         reading, state, size = self.reading, self._state, Counter()
         part = skim.part(source, size.count(_blocks(source)))
         state.lines = 0
-        for batch in read_windows(source.name, part.windows, state, _speaker(source), source.hints.attempt or 0):
-            self._take_records(batch)
-        count = size.total if part.bytes is None else part.bytes
-        lines = state.lines if part.lines is None else part.lines
-        reading.sources.append(SourceInfo(name=source.name, bytes=count, lines=lines, truncated=source.truncated))
+        try:
+            for batch in read_windows(source.name, part.windows, state, _speaker(source), source.hints.attempt or 0):
+                self._take_records(batch)
+        finally:
+            count = size.total if part.bytes is None else part.bytes
+            lines = state.lines if part.lines is None else part.lines
+            reading.sources.append(SourceInfo(name=source.name, bytes=count, lines=lines, truncated=source.truncated))
+            reading.unread += part.unread
         reading.warnings.extend(source.warnings)
-        reading.unread += part.unread
 
     def _take_records(self, batch: Sequence[Record]) -> None:
         """Sort a batch's matches into observations and evidence."""
@@ -123,20 +133,19 @@ class Intake:
             reading.settings.setdefault(name, value)
 
     def _keep_dump(self, source: Source) -> None:
-        """Read a dump without running anything in it; one that cannot be read is a warning."""
-        from logdoc.flight_recorder import read_dump
+        """Read a dump without running anything in it."""
+        from logdoc.flight_recorder.read import MAX_BYTES, read_dump
 
-        data = source.read_all(LARGEST_DUMP)
+        data = b""
         try:
+            data = source.read_all(MAX_BYTES + 1)
             dump = read_dump(data, source.name)
-        except InputError as error:
-            self._refused += 1
-            self.reading.warnings.append(str(error))
-        else:
-            folder = os.path.dirname(source.location) if source.location is not None else ""
-            self._dumps.setdefault(folder, []).append(dump)
-        told = SourceInfo(name=source.name, bytes=len(data), lines=0, truncated=source.truncated)
-        self.reading.sources.append(told)
+        finally:
+            told = SourceInfo(name=source.name, bytes=len(data), lines=0, truncated=source.truncated)
+            self.reading.sources.append(told)
+        folder = os.path.dirname(source.location) if source.location is not None else ""
+        self._dumps.setdefault(folder, []).append(dump)
+        self.reading.warnings.extend(source.warnings)
 
     def _take_dumps(self) -> None:
         """The joint verdict of each folder's flight-recorder dumps, as further records."""
@@ -154,7 +163,7 @@ class Intake:
 
 def _blocks(source: Source) -> Iterator[bytes]:
     if source.kind == "error-json":
-        yield as_text(source.read_all())
+        yield as_text(source.read_all(LARGEST_ERROR_FILE))
     else:
         yield from source.open_blocks()
 
@@ -172,7 +181,7 @@ def _settings_in(batch: Sequence[Record]) -> Iterator[tuple[str, str]]:
     """The settings that these records make. Only bodies that name some variable are parsed, and the one after each:
     a manifest has its `value:` on the line below."""
     bodies = [record.body for record in batch]
-    named = [_VARIABLE.search(body) is not None for body in bodies]
+    named = [may_name_variable(body) for body in bodies]
     if not any(named):
         return
     from logdoc.envlint import variables_in

@@ -22,6 +22,19 @@ TORCHRUN_W = "W0922 18:51:16.217000 28001 torch/distributed/run.py:757] "
         ("nemo.llm.pretrain/0 [default2]:[rank6]: boom", "boom", {"rank": 6, "local_rank": 2}),
         ("gpu-7.hall:12: [rank12]: ValueError: bad", "ValueError: bad", {"rank": 12, "host": "gpu-7.hall"}),
         ("train.py:12: [rank3]: boom", "train.py:12: [rank3]: boom", {}),
+        (
+            "2026-03-02 04:00:00 gpu-a1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=7",
+            "NVRM: Xid (PCI:0000:3b:00): 79, pid=7",
+            {"host": "gpu-a1", "time": "2026-03-02 04:00:00"},
+        ),
+        (
+            "Mon 2026-03-02 04:00:00 UTC gpu-a1 kernel: [  12.345678] NVRM: x",
+            "NVRM: x",
+            {"host": "gpu-a1", "time": "2026-03-02 04:00:00"},
+        ),
+        ("1076:[default0]:[rank8]: ValueError: bad", "ValueError: bad", {"rank": 8, "local_rank": 0}),
+        ("1105:RuntimeError: bad", "RuntimeError: bad", {}),
+        ("12:30 step 5", "12:30 step 5", {}),
         ("fa88a9df [rank=1] || ValueError: bad", "ValueError: bad", {"rank": 1}),
         ("[default0|rank=12]: boom", "boom", {"rank": 12, "local_rank": 0}),
         ("[E ProcessGroupNCCL.cpp:474] [Rank 0] text", "[Rank 0] text", {"level": "ERROR"}),
@@ -53,7 +66,7 @@ TORCHRUN_W = "W0922 18:51:16.217000 28001 torch/distributed/run.py:757] "
         ("[1,3]<stderr>:n1:1:2 [0] NCCL INFO x", "NCCL INFO x", {"rank": 3, "host": "n1"}),
         (" 3: step 1", "step 1", {"task": 3}),
         ("2024-01-02T03:04:05.123456789Z [rank1]: boom", "boom", {"rank": 1, "time": "2024-01-02T03:04:05.123456789Z"}),
-        ("2024-01-02T03:04:05.123456789Z stderr F boom", "boom", {"stream": "stderr"}),
+        ("2024-01-02T03:04:05.123456789Z stderr F boom", "boom", {"time": "2024-01-02T03:04:05.123456789Z"}),
         ("[pod/train-worker-3/pytorch] boom", "boom", {"task": 3}),
         ("worker-1  | boom", "boom", {"task": 1}),
         ("trainer  | [rank2]: boom", "boom", {"rank": 2}),
@@ -92,7 +105,7 @@ def test_prefix(line: str, body: str, told: dict[str, object]) -> None:
     peeled = peel(1, line)
     assert peeled.text == body
     for name, value in told.items():
-        seen = {"time": peeled.time_text, "level": peeled.level, "component": peeled.component, "stream": peeled.stream}
+        seen = {"time": peeled.time_text, "level": peeled.level, "component": peeled.component}
         assert seen.get(name, getattr(peeled.who, name, None)) == value, name
 
 

@@ -7,20 +7,25 @@ import io
 import json
 import os
 import re
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from logdoc import conditions
 from logdoc.cli.common import said_plainly
 from logdoc.conditions import Scene
+from logdoc.kept.patterns import guarded
 from logdoc.reader import ReadState, read
 from logdoc.reader.clock import seconds
 from logdoc.reader.lines import MOST_BLANK, physical_lines
 from logdoc.reader.unpacking import Stream
 from logdoc.rulebase import load_rules
+from logdoc.rulebase.skeleton import UNREADABLE, signature_of
 from logdoc.runner.run import Plan
 from logdoc.runner.run import run as run_command
 from logdoc.runner.verdict import Question
@@ -52,8 +57,8 @@ def test_closed_streams_lead_nowhere(crash: Path, closed: str) -> None:
 
 def test_a_closed_standard_input_is_an_empty_one() -> None:
     done = shell("logdoc - <&-")
-    assert b"<stdin>: empty" in done.stdout
-    assert done.stderr == b""
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"logdoc: nothing to read: <stdin>: empty\n"
 
 
 @pytest.mark.parametrize(
@@ -136,6 +141,23 @@ def test_what_is_no_time_is_none(text: str) -> None:
 @pytest.mark.parametrize("text", ["1700000000", "1700000000000", "1700000000000000", "1700000000000000000"])
 def test_a_time_in_smaller_units_is_the_same_time(text: str) -> None:
     assert seconds(text) == 1.7e9
+
+
+@pytest.mark.parametrize("start", ["(a", "[a", "E   a", "1/2 [it/", "> ", "[rank"])
+@pytest.mark.parametrize("part", ["_0", " ", "0", "a.", "(", "it/", ": "])
+def test_no_prefix_is_looked_for_for_long(start: str, part: str) -> None:
+    """Twenty such lines: with a pattern that tries each end against each start, minutes."""
+    line = f"{start}{part * 8_000}"[:16_000].encode()
+    began = time.process_time()
+    assert sum(1 for _ in read("x", [line + b"\n"] * 20, ReadState()))
+    assert time.process_time() - began < 5
+
+
+def test_a_setting_full_of_blanks_is_judged_at_once(tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text(f"export PYTORCH_CUDA_ALLOC_CONF='a{' ' * 3_000}]'\n{CRASH}")
+    began = time.process_time()
+    assert run("explain", str(tmp_path / "x.log"), "--no-probes")[0] == 1
+    assert time.process_time() - began < 5
 
 
 def test_ten_thousand_ranks_are_not_each_compared_with_all_others(
@@ -248,6 +270,34 @@ def test_a_rule_made_from_a_line_with_controls_is_yaml(tmp_path: Path) -> None:
     assert out.endswith(f"logdoc rules test '{pack}'\n")
     rule = load_rules([pack])["site.odd"]
     assert rule.match["seen"].regex == "ValueError: a very .odd .line"
+
+
+WORDS = st.sampled_from(
+    [
+        "0xAB",
+        "0x7f00c",
+        "3.5.",
+        "'a b'",
+        '"x',
+        "/a/b-c.so",
+        "\\ ",
+        "(",
+        "[1]",
+        " ",
+        "GiB",
+        "\u202e",
+        "\t",
+        "'",
+        "$",
+        "{x}",
+    ]
+)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=12).map("".join))
+def test_the_pattern_of_a_new_rule_fits_the_line_it_was_made_from(line: str) -> None:
+    shown = "".join(sign if sign.isprintable() or sign == "\t" else UNREADABLE for sign in line)
+    assert guarded(signature_of(shown)).search(line)
 
 
 def test_rules_that_may_not_be_read_are_not_left_out_silently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

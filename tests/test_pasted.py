@@ -77,6 +77,12 @@ def test_ranks_that_lost_their_newlines_get_a_line_each() -> None:
     ]
 
 
+def test_a_million_blanks_in_such_a_line_take_no_time() -> None:
+    blanks = b" " * 1_000_000
+    for line in (b'x", line 1", line 2' + blanks + b"z", b"[rank0]: [rank1]:" + blanks + b"z"):
+        assert "".join(lines(line)).rstrip("z").strip() == line[:19].decode().strip()
+
+
 @pytest.mark.parametrize(
     ("line", "body", "rank"),
     [

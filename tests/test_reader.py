@@ -68,6 +68,11 @@ def test_a_sentence_on_two_full_lines_is_one_line() -> None:
     assert nccl.body.count("\n") == 1
 
 
+def test_an_exception_is_no_part_of_another_one_s_sentence() -> None:
+    (found,) = records("ERROR:root:ValueError: bad\n" + "x" * 60 + "\nRuntimeError: of its own\n")
+    assert found.body.split("\n")[-1] == "RuntimeError: of its own"
+
+
 def test_lines_that_a_program_ended_itself_stay_lines() -> None:
     (found,) = records("ValueError: three settings contradict each other:\nbatch size 8\nranks 3\nsteps 5\n")
     assert found.body.count("\n") == 3
@@ -135,6 +140,20 @@ def test_the_torchrun_report_tells_each_failure() -> None:
     assert found[-1].body == "after"
 
 
+def test_the_report_is_read_behind_the_label_that_srun_puts_before_each_line() -> None:
+    text = "".join(f"0: {line}" for line in REPORT.splitlines(keepends=True))
+    told = [[(record.who.rank, record.body) for record in records(log) if record.component] for log in (REPORT, text)]
+    assert told[0] == told[1]
+    assert [rank for rank, _ in told[1]] == [4, 5]
+
+
+def test_what_is_printed_into_a_report_that_was_cut_off_is_not_lost() -> None:
+    head = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n" + "=" * 60 + "\ntrain.py FAILED\n"
+    found = records(f"{head}job 7 starts anew\n\nloading\nRuntimeError: lost\nbye\n")
+    (lost,) = (record for record in found if "RuntimeError: lost" in record.body)
+    assert lost.line_of(lost.body.index("RuntimeError")) == 7
+
+
 def test_the_group_rank_of_the_default_group_is_global_and_no_other_is() -> None:
     told = {
         "[Rank 3] Watchdog caught": 3,
@@ -159,6 +178,26 @@ def test_a_message_glued_to_a_progress_bar_is_its_own_line() -> None:
     assert found[-1].level == "ERROR"
 
 
+def test_thousands_of_bars_on_one_line_hide_no_message() -> None:
+    """A pipe that took the carriage returns away leaves every update of a bar on one line."""
+    bars = "".join(f"{n % 100}%|##   | {n}/9999 [00:01<00:02, 3.00it/s]" for n in range(5_000))
+    found = records(f"{bars}ERROR:root:failed hard\n")
+    assert (found[-1].body, found[-1].level, found[-1].line) == ("failed hard", "ERROR", 1)
+    assert len(found) == 5_001
+
+
+def test_what_a_bar_s_program_prints_behind_it_does_not_hide_what_follows_a_later_one() -> None:
+    bar = "9%|#    | 9/99 [00:01<00:02, 3.00it/s]"
+    found = records(f"{bar}{{'loss': 2.5}}{bar}RuntimeError: lost\n")
+    assert [record.body for record in found] == [f"{bar}{{'loss': 2.5}}{bar}", "RuntimeError: lost"]
+
+
+def test_a_rank_that_is_no_number_anybody_counts_to_is_none() -> None:
+    assert records('{"message": "x", "rank": "--5"}\n')[0].who.rank is None
+    for group in ("", "PG 0 ", "PG ID 0 PG GUID 0(default_pg) "):
+        assert records(f"[{group}Rank {'9' * 5000}] Watchdog caught\n")[0].who.rank is None
+
+
 def test_colours_nul_crlf_and_invalid_utf8_do_not_hide_a_message() -> None:
     data = b"\x1b[36m(pid=5)\x1b[0m \x1b[31mValue\x00Error: \xff\xfe bad\x1b[0m\r\n"
     assert records(data)[0].body == "ValueError: �� bad"
@@ -166,6 +205,14 @@ def test_colours_nul_crlf_and_invalid_utf8_do_not_hide_a_message() -> None:
 
 def test_utf16_as_powershell_writes_it() -> None:
     assert records("RuntimeError: x\n".encode("utf-16"))[0].body == "RuntimeError: x"
+
+
+def test_a_mark_of_an_encoding_counts_whatever_the_blocks() -> None:
+    for encoding in ("utf-16", "utf-16-be", "utf-8-sig"):
+        data = "RuntimeError: x\n".encode(encoding)
+        data = b"\xfe\xff" + data if encoding == "utf-16-be" else data
+        for block in (1, 2, 3, 100):
+            assert records(data, block)[0].body == "RuntimeError: x"
 
 
 def test_lines_are_numbered_as_an_editor_does_whatever_the_blocks() -> None:
@@ -197,6 +244,12 @@ def test_a_caught_exception_belongs_to_the_warning_that_logs_it_and_an_uncaught_
     assert [record.is_caught for record in caught] == [True]
     crash = records(f"2026-11-30 10:05:43,151 INFO trainer: step 5 loss 2.0\n{trace}")
     assert [record.is_caught for record in crash] == [False, False]
+
+
+def test_two_caught_exceptions_of_one_moment_are_two() -> None:
+    trace = 'Traceback (most recent call last):\n  File "fetch.py", line 14, in fetch\nConnectionError: closed\n'
+    told = "2026-11-30 10:05:43,151 WARNING data.fetch: attempt {} failed, trying again\n" + trace
+    assert [record.is_caught for record in records(told.format(1) + told.format(2))] == [True, True]
 
 
 def test_a_json_line_unfolds_to_its_message_and_its_exception() -> None:

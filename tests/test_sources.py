@@ -645,36 +645,36 @@ class TestHints:
     @pytest.mark.parametrize(
         ("path", "expected"),
         [
-            ("none_ab12/attempt_0/3/stderr.log", PathHints(local_rank=3, attempt=0, stream="stderr")),
-            ("/r/none_ab12/attempt_2/0/stdout.log.gz", PathHints(local_rank=0, attempt=2, stream="stdout")),
+            ("none_ab12/attempt_0/3/stderr.log", PathHints(local_rank=3, attempt=0)),
+            ("/r/none_ab12/attempt_2/0/stdout.log.gz", PathHints(local_rank=0, attempt=2)),
             ("attempt_1/7/error.json", PathHints(local_rank=7, attempt=1)),
-            ("x/attempt_1/filtered_stderr.log", PathHints(attempt=1, stream="stderr")),
+            ("x/attempt_1/filtered_stderr.log", PathHints(attempt=1)),
             ("7/error.json", PathHints()),
             ("train-12345-3.log", PathHints(task=3)),
             ("train-12345_7-3.out", PathHints(task=3)),
-            ("my-run-12345.0-003.err", PathHints(task=3, stream="stderr")),
+            ("my-run-12345.0-003.err", PathHints(task=3)),
             ("12345-11.out", PathHints(task=11)),
             ("rank_3.log", PathHints(rank=3)),
             ("rank3.txt", PathHints(rank=3)),
             ("Rank-003.log.xz", PathHints(rank=3)),
             ("log.rank.3", PathHints(rank=3)),
             ("log_rank_12", PathHints(rank=12)),
-            ("train_2024-11-30_rank_5_stderr.log", PathHints(rank=5, stream="stderr")),
+            ("train_2024-11-30_rank_5_stderr.log", PathHints(rank=5)),
             ("rank_3_of_8.log", PathHints(rank=3)),
             ("rank_3-20241130-153012.log", PathHints(rank=3)),
             ("rank_3.log.2", PathHints(rank=3)),
             ("global_rank_9.log", PathHints(rank=9)),
             ("local_rank_1.log", PathHints(local_rank=1)),
             ("localrank1.log", PathHints(local_rank=1)),
-            ("rank_3/stderr", PathHints(rank=3, stream="stderr")),
-            ("1/rank.3/stdout", PathHints(rank=3, stream="stdout")),
+            ("rank_3/stderr", PathHints(rank=3)),
+            ("1/rank.3/stdout", PathHints(rank=3)),
             ("rank_4/rank_5.log", PathHints(rank=5)),
             ("worker-3.log", PathHints(task=3)),
             ("mypod-worker-3.log", PathHints(task=3)),
             ("pods/ns_job-worker-3_0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f/pytorch/0.log", PathHints(task=3)),
             (f"job-worker-3_default_pytorch-{'0a' * 32}.log", PathHints(task=3)),
-            ("stderr.3", PathHints(task=3, stream="stderr")),
-            ("job.e12345", PathHints(stream="stderr")),
+            ("stderr.3", PathHints(task=3)),
+            ("job.e12345", PathHints()),
             ("nccl.node-a.4242.log", PathHints(host="node-a", pid=4242)),
             ("nccl_debug.gpu17.4242", PathHints(host="gpu17", pid=4242)),
         ],
@@ -716,13 +716,13 @@ class TestHints:
         for host in ("node-a", "node-b"):
             write(here / host / "none_x" / "attempt_0" / "1" / "stderr.log")
         first, second = discover(["."]).sources
-        assert first.hints == PathHints(local_rank=1, attempt=0, stream="stderr", host="node-a")
+        assert first.hints == PathHints(local_rank=1, attempt=0, host="node-a")
         assert second.hints.host == "node-b"
         monkeypatch.chdir(here / "node-a" / "none_x" / "attempt_0" / "1")
-        assert only(discover(["stderr.log"])).hints == PathHints(local_rank=1, attempt=0, stream="stderr")
+        assert only(discover(["stderr.log"])).hints == PathHints(local_rank=1, attempt=0)
 
     def test_as_the_reader_wants_them(self) -> None:
-        identity = PathHints(rank=3, host="a", pid=7, stream="stderr").identity()
+        identity = PathHints(rank=3, host="a", pid=7).identity()
         assert (identity.rank, identity.host, identity.pid, identity.task) == (3, "a", 7, None)
 
 

@@ -8,9 +8,6 @@ from collections.abc import Callable
 from logdoc.types.value import dataclass, field
 
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-FIELDS = frozenset(
-    {"rank", "local_rank", "task", "host", "pid", "thread", "device", "time", "level", "component", "attempt", "stream"}
-)
 
 LEVELS = {
     "T": "TRACE", "D": "DEBUG", "V": "DEBUG", "I": "INFO", "W": "WARNING", "E": "ERROR", "F": "FATAL",
@@ -33,7 +30,8 @@ Extractor = Callable[[str], Peeled | None]
 class Dialect:
     """A log format. `starts`: the characters its prefix can begin with (a cheap refusal); empty means any.
 
-    `patterns` are tried in order at the start of the text; their named groups are FIELDS, the match is the prefix.
+    `patterns` are tried in order at the start of the text; the match is the prefix, its named groups say who speaks
+    (rank, local_rank, task, host, pid, thread, device), when (time) and what for (level, component).
     `outer`: a collector's or launcher's prefix, which may stand in front of any other and repeats on every line.
     `extract` replaces the patterns where a format is no mere prefix (JSON lines).
     `keeps_prefix`: the prefix belongs to the message; it is recognised but stays in the body.

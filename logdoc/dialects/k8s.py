@@ -15,7 +15,7 @@ K8S = Dialect(
     (
         lazily(rf"\[pod/{_POD}(?:/[\w.-]+)?\] ?"),
         # CRI log files: 2016-10-06T00:17:09.669794202Z stdout F message
-        lazily(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)) (?P<stream>stdout|stderr) [FP] ?"),
+        lazily(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)) (?:stdout|stderr) [FP] ?"),
         # kubectl logs --timestamps: nanoseconds and Z (fewer digits where trailing zeros are cut)
         lazily(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)):? "),
         # docker compose: `worker-1  | message`, `trainer  | message`

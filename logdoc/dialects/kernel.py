@@ -9,15 +9,15 @@ _UPTIME = r"(?:<\d+>)?\[ *\d+\.\d+\] ?"
 
 KERNEL = Dialect(
     "kernel",
-    frozenset("[<JFMASOND0123456789"),
+    frozenset("[<JFMASONDTW0123456789"),
     (
         lazily(r"(?:<\d+>)?\[ *(?P<time>\d+\.\d{6})\](?:\[ *[TC]\d+\])? "),
         lazily(r"\[ *\+\d+\.\d{6}\] "),  # dmesg -d: only the time since the line before
         lazily(r"\[(?P<time>[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ?"),
         lazily(rf"(?P<time>[A-Z][a-z]{{2}} +\d+ \d\d:\d\d:\d\d) (?P<host>[\w.-]+) kernel: (?:{_UPTIME})?"),
         lazily(
-            r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?[+-]\d\d:?\d\d) (?P<host>[\w.-]+) kernel: "
-            rf"(?:{_UPTIME})?"
+            r"(?:[A-Z][a-z]{2} )?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)"
+            rf"(?: [A-Z]{{3,4}})? (?P<host>[\w.-]+) kernel: (?:{_UPTIME})?"
         ),
         # other daemons of the same journal (kubelet, dockerd, nvidia-fabricmanager): keep their name in the body
         lazily(

@@ -11,7 +11,8 @@ RAY = Dialect(
     frozenset("("),
     (
         lazily(
-            r"\((?P<component>[\w.<>:-]+?)(?:_(?:TP|DP|PP|EP)?\d+)* (?:rank=(?P<rank>\d+) )?pid=(?P<pid>\d+)"
+            r"\((?P<component>[\w.<>:-]{1,200}?)(?:_(?:TP|DP|PP|EP)?\d{1,9}){0,8} "
+            r"(?:rank=(?P<rank>\d+) )?pid=(?P<pid>\d+)"
             r"(?:, ip=(?P<host>[\w.:-]+))?\) ?"
         ),
         lazily(r"\(pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:-]+))?\) ?"),

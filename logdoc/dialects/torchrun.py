@@ -12,11 +12,11 @@ TORCHRUN = Dialect(
         # sys.excepthook of init_process_group and the C++ logger: the GLOBAL rank
         lazily(r"\[rank(?P<rank>\d+)\]: ?"),
         # --tee with its default template: [role name + LOCAL rank]:
-        lazily(r"\[(?!rank)[A-Za-z_][\w.-]*?(?P<local_rank>\d+)\]:"),
+        lazily(r"\[(?!rank)[A-Za-z_][\w.-]{0,120}?(?P<local_rank>\d{1,9})\]:"),
         # templates people set: [${role_name}${local_rank}|rank=${rank}]:  [rank 3]  [host:rank3]
-        lazily(r"\[[A-Za-z_][\w.-]*?(?P<local_rank>\d+)[|,; ]+rank[=: ]?(?P<rank>\d+)\]:? ?"),
+        lazily(r"\[[A-Za-z_][\w.-]{0,120}?(?P<local_rank>\d{1,9})[|,; ]{1,4}rank[=: ]?(?P<rank>\d{1,9})\]:? ?"),
         # lower case only: the `[Rank N]` of ProcessGroupNCCL is the rank within its group and stays in the body
-        lazily(r"\[[^\][]{0,60}\brank[=: ]{0,2}(?P<rank>\d+)[^\][]{0,60}\]:? ?"),
+        lazily(r"\[[^\][]{0,60}\brank[=: ]{0,2}(?P<rank>\d{1,9})[^\][]{0,60}\]:? ?"),
     ),
     outer=True,
 )
@@ -43,7 +43,9 @@ GLOG = Dialect(
 )
 
 # [Rank 3]  [PG 0 Rank 3]  [PG 0 (default_pg) Rank 3]  [PG ID 0 PG GUID 0(default_pg) Rank 3]  [PG GUID 0 Rank 3] (2.14)
-_DEFAULT_GROUP_RANK = lazily(r"\[(?:PG (?:(?:ID )?0 (?:PG GUID 0)?|GUID 0)(?:\((?:default_pg|)\))? ?)?Rank (\d+)\]:? ")
+_DEFAULT_GROUP_RANK = lazily(
+    r"\[(?:PG (?:(?:ID )?0 (?:PG GUID 0)?|GUID 0)(?:\((?:default_pg|)\))? ?)?Rank (\d{1,9})\]:? "
+)
 
 
 def default_group_rank(body: str) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from logdoc.dialects.torchrun import default_group_rank
-from logdoc.reader.childfailed import failures, is_report
+from logdoc.reader.childfailed import beside_failures, failures, is_report
 from logdoc.reader.clock import seconds
 from logdoc.reader.join import Joiner
 from logdoc.reader.layout import restored
@@ -99,8 +99,9 @@ def _records(source: str, lines: list[Line], hints: Identity | None, attempt: in
     if len(lines) < MOST_REPORT_FREE_LINES or not is_report(record.body):
         return [record]
     listed = list(failures(record, lines))
-    record.body = "\n".join(line.text for line in lines if "ChildFailedError" in line.text or "FAILED" in line.text)
-    record.line_numbers = ()
+    beside = list(beside_failures(lines))
+    record.body = "\n".join(line.text for line in beside)
+    record.line_numbers = _line_numbers(beside)
     return [record, *listed]
 
 

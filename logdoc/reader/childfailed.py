@@ -19,10 +19,26 @@ _FIELD = lazily(r"\s*(time|host|rank|exitcode|error_file|traceback|msg)\s*: ?(.*
 _RANK = lazily(r"(\d{1,9}) \(local_rank: (\d{1,9})\)")
 _PID = lazily(r"\(pid: (\d{1,9})\)")
 _EDGE = lazily(r"\s*(?:-{5,}|={5,}|Root Cause)")
+_BETWEEN = lazily(r"\s*(?:$|Failures:|<NO_OTHER_FAILURES>)")
 
 
 def is_report(body: str) -> bool:
     return "ChildFailedError" in body.split("\n", 1)[0] or ("ChildFailedError" in body and "Root Cause" in body)
+
+
+def beside_failures(lines: list[Line]) -> Iterator[Line]:
+    """The lines of no failure: the report's own title, and what others printed into one that has no end."""
+    is_begun = in_block = False
+    for line in lines:
+        if "ChildFailedError" in line.text or "FAILED" in line.text:
+            is_begun = True
+            yield line
+        elif _BLOCK.match(line.text):
+            in_block = True
+        elif _EDGE.match(line.text):
+            in_block = False
+        elif is_begun and not in_block and not _BETWEEN.match(line.text):
+            yield line
 
 
 def failures(report: Record, lines: list[Line]) -> Iterator[Record]:

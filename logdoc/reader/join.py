@@ -137,7 +137,7 @@ def _open(line: Line) -> Draft:
 
 def _continues(draft: Draft, line: Line) -> bool:
     most = MOST_STACK_LINES if draft.mode == "stacks" else MOST_LINES
-    if len(draft.lines) >= most or (line.headed and not _same_header(draft.first, line)):
+    if len(draft.lines) >= most or (line.headed and not _same_header(draft, line)):
         return False
     if draft.mode == "stacks":
         return _continues_stacks(draft, line)
@@ -185,9 +185,12 @@ def _logs_it(draft: Draft, line: Line) -> bool:
     return alone and "python" in first.dialects and first.level in _QUIET and _CAUGHT.search(first.text) is not None
 
 
-def _same_header(first: Line, line: Line) -> bool:
-    """A logger that repeats its prefix on each line of one message."""
-    return first.headed and (first.time_text, first.level, first.component, first.dialects) == (
+def _same_header(draft: Draft, line: Line) -> bool:
+    """A logger that repeats its prefix on each line of one message: a line without it was no such logger's."""
+    first = draft.first
+    if not (first.headed and draft.lines[-1].headed):
+        return False
+    return (first.time_text, first.level, first.component, first.dialects) == (
         line.time_text,
         line.level,
         line.component,

@@ -60,7 +60,7 @@ def _broken(lines: Sequence[Line]) -> int:
         return 2
     count, widest, narrowest = 1, len(texts[0]), 1 << 30
     for text, following in pairwise(texts):
-        if not following or following[0].isspace():
+        if not following or following[0].isspace() or _EXCEPTION.match(following):
             break
         narrowest = min(narrowest, len(text) + len(following.split(" ", 1)[0]))  # the width is no more than this
         widest = max(widest, len(following))

@@ -19,8 +19,11 @@ _ANSI = lazily(
 )
 _CONTROLS = lazily(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 # tqdm: `75%|███▌ | 3/4 [01:51<00:25, 25.36s/it]`; what follows the bracket was printed by somebody else
-_BAR_END = lazily(r"\d{1,12}/\d{1,12} \[[^\]\n]{0,80}(?:it|s|B|iB|steps?|ex|examples?|\?)(?:/[a-z]+)?[^\]\n]{0,60}\] ?")
+_BAR_END = lazily(
+    r"\d{1,12}/\d{1,12} \[[^\]\n]{0,80}(?:it|s|B|iB|steps?|ex|examples?|\?)(?:/[a-z]{1,12})?[^\]\n]{0,60}\] ?"
+)
 _BAR = lazily(r"\d{1,3}%\|")
+_OF_THE_BAR = lazily(r"\s*(?:$|[{,|]|loss)")  # what a bar's own program prints behind it
 
 
 def physical_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
@@ -104,15 +107,16 @@ def _overwritten(text: str) -> Iterator[str]:
 
 def _unglued(text: str) -> Iterator[str]:
     """Split `bar] message` where a logger wrote right behind a progress bar."""
-    end = None
-    if _BAR.search(text):
-        found = _BAR_END.search(text)
-        end = found.end() if found else None
-    if end is None or not text[end:].strip() or text[end:].lstrip().startswith(("{", ",", "loss", "|")):
-        yield from _pieces(text)
-        return
-    yield from _pieces(text[:end])
-    yield from _unglued(text[end:])
+    last_bar = max((found.start() for found in _BAR.finditer(text)), default=-1)
+    start = at = 0
+    for found in _BAR_END.finditer(text):
+        if at > last_bar:
+            break
+        at = found.end()
+        if not _OF_THE_BAR.match(text, at):
+            yield from _pieces(text[start:at])
+            start = at
+    yield from _pieces(text[start:])
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -15,10 +15,10 @@ _FRAME = lazily(rb'File "|\^|~')
 _SOURCE_LINE = '", line '
 # a frame, or at the end the exception, behind a blank where a newline was
 _FLAT = lazily(
-    r' +(?=File "[^"\n]{1,400}", line \d+, in \S)'
-    r"| +(?=(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?:: |$))"
+    r'(?<! ) ++(?=File "[^"\n]{1,400}", line \d+, in \S)'
+    r"|(?<! ) ++(?=(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?:: |$))"
 )
-_RANKS = lazily(r" +(?=\[rank\d{1,6}\]: )")
+_RANKS = lazily(r"(?<! ) ++(?=\[rank\d{1,6}\]: )")
 
 
 def without_margin(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -29,7 +29,6 @@ class Line:
     near_time: float | None = None
     level: str | None = None
     component: str | None = None
-    stream: str | None = None
     dialects: tuple[str, ...] = ()
     headed: bool = False
 
@@ -109,12 +108,10 @@ def _take(line: Line, dialect: Dialect, fields: dict[str, str]) -> None:
         line.level = level_name(fields["level"])
     if "component" in fields:
         line.component = fields["component"]
-    if "stream" in fields:
-        line.stream = fields["stream"]
     line.dialects = (*line.dialects, dialect.name)
     if not dialect.outer:
         line.headed = True
 
 
 def _is_number(text: str) -> bool:
-    return text.lstrip("-").isdecimal() and len(text) < 12
+    return text.removeprefix("-").isdecimal() and len(text) < 12

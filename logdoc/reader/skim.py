@@ -6,16 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from logdoc.reader.unpacking import Stream, Unpacking, sewn
+from logdoc.reader.unpacking import GONE, PackedJob, Stream, sewn
 from logdoc.scanner.excerpts import Excerpts
 from logdoc.scanner.ranges import Crew, Hit, Job, Orders, Scanned, Seekable, alone, ranges_of, scan_all
-from logdoc.scanner.text import as_utf8
+from logdoc.scanner.text import UTF16, as_utf8
 from logdoc.scanner.triggers import Trigger, TriggerScanner, benign, ready_scanner
 from logdoc.scanner.windows import Edges, Piece
 from logdoc.sources import Source
 from logdoc.sources.compression import MAGIC_BYTES, codec_of
 from logdoc.sources.origins import FileOrigin
 from logdoc.sources.remote import RemoteOrigin
+from logdoc.sources.spool import reason
+from logdoc.types.errors import InputError
 from logdoc.types.value import dataclass, field
 
 READ_IN_FULL = 2 << 20  # bytes of all sources together: a second
@@ -41,11 +43,13 @@ class _PlainFile:
 @dataclass(slots=True)
 class Part:
     """What is read of one source, known when `windows` has ended: its lines and bytes (None: all were read, count
-    them there), and how many of its bytes were scanned without being read."""
+    them there), how many of its bytes were read round what the scan found, and how many scanned without being read.
+    `windows` raises InputError if the source cannot be read at all."""
 
     windows: Iterator[Window] = field(default_factory=lambda: iter(()))
     lines: int | None = None
     bytes: int | None = None
+    read: int = 0
     unread: int = 0
 
 
@@ -78,21 +82,30 @@ class Skim:
         self._is_large = True
         room = OPENING_OF_LARGE
         for source in self.sources:
-            if (file := _plain_file(source)) is not None:
-                text = _first_lines(file, room)
-                room -= len(text)
-                self._sample += text
-                self._plain[id(source)] = _PlainFile(file, source.size or 0, len(text))
-            elif _can_be_handed_over(source):
+            try:
+                room -= self._begin(source, room)
+            except OSError:  # gone; what is said of it is for its turn
                 self._unpacked.add(id(source))
         self._scans = _begun(scan_all(self._jobs(), self._ready()[0], self.crew))
+
+    def _begin(self, source: Source, room: int) -> int:
+        """Plan the reading of one source by itself; how many bytes of its start are read in full, at most `room`."""
+        file = _plain_file(source)
+        if file is not None:
+            text = _first_lines(file, room)
+            self._sample += text
+            self._plain[id(source)] = _PlainFile(file, source.size or 0, len(text))
+            return len(text)
+        if _can_be_handed_over(source):
+            self._unpacked.add(id(source))
+        return 0
 
     def part(self, source: Source, blocks: Iterable[bytes]) -> Part:
         """What is to be read of the next source, whose plain bytes are `blocks`."""
         part = Part()
         plain = self._plain.get(id(source))
         if plain is not None:
-            pieces = self._of_file(plain, part) if plain.file.is_near else self._of_far_file(plain, part)
+            pieces = self._of_file(source, plain, part)
         elif id(source) in self._unpacked:
             pieces = self._of_unpacked(source, part)
         else:
@@ -117,26 +130,36 @@ class Skim:
         """What a worker made of a source that had to be unpacked."""
         scanned = next(self._scans)
         source.truncated, source.warnings = scanned.truncated, scanned.warnings
+        if scanned.lost:
+            raise InputError("; ".join(scanned.warnings))
         yield from self._worth_it(scanned.pieces, part)
         part.bytes, part.lines = scanned.size, scanned.counts.lines
         self._note(scanned.counts.cut, scanned.counts.bytes, part)
 
-    def _of_file(self, plain: _PlainFile, part: Part) -> Iterator[Piece]:
-        """The opening or the head, the lines round the hits, the tail. A file that has gone gives what was read."""
+    def _of_file(self, source: Source, plain: _PlainFile, part: Part) -> Iterator[Piece]:
+        """A file that can be read at any offset. One that has gone gives what was read."""
         part.bytes, part.lines = plain.size, 0
-        scans = self._scans_of_one() if plain.opening < plain.size else iter(())
+        source.truncated, source.warnings = False, ()
+        scans = self._scans_of_one(source) if plain.opening < plain.size else iter(())
         try:
-            with plain.file.open() as file:
-                yield from self._excerpts(Excerpts(file), plain, scans, part)
-        except OSError:
+            if plain.file.is_near:
+                with plain.file.open() as file:
+                    yield from self._excerpts(Excerpts(file), plain, scans, part)
+            else:
+                yield from self._of_far_file(plain, scans, part)
+        except OSError as error:
             part.lines += sum(scanned.counts.lines for scanned in scans)  # none is left for the next file
+            _miss(source, reason(error))
+        if source.truncated and not part.read:
+            raise InputError("; ".join(source.warnings))
 
     def _excerpts(self, excerpts: Excerpts, plain: _PlainFile, scans: Iterator[Scanned], part: Part) -> Iterator[Piece]:
+        """The opening or the head, the lines round the hits, the tail."""
         edges, lines = self._ready()[0].edges, 0
         if (piece := excerpts.head(plain.opening or edges.head)) is not None:
             if plain.opening:
                 part.unread += len(piece.data)
-                lines = piece.data.count(b"\n")
+                lines = _lines_in(piece.data)
             yield self._read(piece, part)
         for scanned in scans:
             for piece in self._round(scanned.hits, lines, excerpts):
@@ -162,15 +185,15 @@ class Skim:
                 held.add(number)
                 self._used[number] = self._used.get(number, 0) + size
 
-    def _of_far_file(self, plain: _PlainFile, part: Part) -> Iterator[Piece]:
+    def _of_far_file(self, plain: _PlainFile, scans: Iterator[Scanned], part: Part) -> Iterator[Piece]:
+        """The opening, and what the scan brought back."""
         text = _first_lines(plain.file, plain.opening)
         line = 1 + text.count(b"\n")
         if text:
-            yield Piece(1, text)
-        part.bytes = plain.size
-        if len(text) < plain.size:
-            scans = self._numbered(self._scans_of_one(), part, line)
-            yield from self._worth_it(sewn(scans, line, bool(text)), part)
+            part.unread += len(text)
+            yield self._read(Piece(1, text), part)
+        part.lines = _lines_in(text)
+        yield from self._worth_it(sewn(self._numbered(scans, part, line), line, bool(text)), part)
 
     def _numbered(self, scans: Iterable[Scanned], part: Part, line: int) -> Iterator[tuple[int, Iterable[Piece]]]:
         """Ranges, each with the number of lines before it."""
@@ -180,9 +203,11 @@ class Skim:
             self._note(scanned.counts.cut, scanned.counts.bytes, part)
             part.lines = line - 1
 
-    def _scans_of_one(self) -> Iterator[Scanned]:
+    def _scans_of_one(self, source: Source) -> Iterator[Scanned]:
         """The ranges of the next file."""
         for scanned in self._scans:
+            if scanned.lost:
+                _miss(source, GONE)
             yield scanned
             if scanned.closes:
                 return
@@ -193,7 +218,7 @@ class Skim:
             if plain is not None:
                 yield from ranges_of(plain.file, plain.opening, plain.size)
             elif id(source) in self._unpacked:
-                yield Unpacking(source, self._opening_of_stream())
+                yield PackedJob(source, self._opening_of_stream())
 
     def _opening_of_stream(self) -> int:
         return min(OPENING_OF_STREAM, OPENINGS_OF_STREAMS // max(1, len(self.sources)))
@@ -239,6 +264,7 @@ class Skim:
 
     def _read(self, piece: Piece, part: Part) -> Piece:
         part.unread -= len(piece.data)
+        part.read += len(piece.data)
         return piece
 
     def _note(self, cut: Iterable[int], size: int, part: Part) -> None:
@@ -248,6 +274,13 @@ class Skim:
     def _name(self, numbers: Iterable[int]) -> None:
         triggers = self._ready()[0].triggers
         self.cut |= {triggers[number].label for number in numbers}
+
+
+def _miss(source: Source, why: str) -> None:
+    """Note that bytes of a source are missing."""
+    told = f"{source.name}: {why}"
+    source.truncated = True
+    source.warnings = source.warnings if told in source.warnings else (*source.warnings, told)
 
 
 def _begun(scans: Iterator[Scanned]) -> Iterator[Scanned]:
@@ -283,12 +316,16 @@ def _plain_file(source: Source) -> Seekable | None:
         head = next(origin.raw_blocks(MAGIC_BYTES), b"")
     except OSError:
         return None
-    return None if codec_of(head) or head[:2] in (b"\xff\xfe", b"\xfe\xff") else origin
+    return None if codec_of(head) or head[:2] in UTF16 else origin
 
 
 def _can_be_handed_over(source: Source) -> bool:
     """Whether another process can read it too; a pipe's copy is ours alone."""
     return source.kind == "log" and isinstance(source.origin, FileOrigin | RemoteOrigin)
+
+
+def _lines_in(text: bytes) -> int:
+    return text.count(b"\n") + (text[-1:] not in (b"\n", b""))
 
 
 def _first_lines(file: Seekable, size: int) -> bytes:

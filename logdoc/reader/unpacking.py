@@ -14,6 +14,8 @@ from logdoc.sources import Source
 from logdoc.types.errors import InputError
 from logdoc.types.value import dataclass
 
+GONE = "cannot be read any more"
+
 
 @dataclass(slots=True)
 class Counter:
@@ -45,7 +47,7 @@ class Stream:
 
     @property
     def lines(self) -> int:
-        return self._line - 1 + self.counts.lines
+        return self._line - 1 + self.counts.lines + (self.is_over and self._torn)
 
     def opening(self) -> Iterator[Piece]:
         for block in self._blocks:
@@ -67,7 +69,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Unpacking:
+class PackedJob:
     """A job: a compressed source from its start to its end, `opening` bytes of it read in full."""
 
     source: Source
@@ -94,7 +96,7 @@ class Unpacking:
 
     def given_up(self) -> Scanned:
         """See Job."""
-        return Scanned((), Counts(), True, 0, True, (f"{self.source.name}: cannot be read any more",))
+        return Scanned((), Counts(), True, 0, True, (f"{self.source.name}: {GONE}",), lost=True)
 
 
 def sewn(scans: Iterable[tuple[int, Iterable[Piece]]], first: int, follows: bool) -> Iterator[Piece]:

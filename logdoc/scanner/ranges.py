@@ -43,7 +43,7 @@ class Scanned:
 
     Of a file at hand these are `hits`, round which it can be read, else `pieces`. `closes`: it reaches the end of its
     source. `size`: the plain bytes of a source that had to be unpacked for it; then `truncated` and `warnings` are what
-    the unpacking found.
+    the unpacking found. `lost`: it could not be read.
     """
 
     pieces: tuple[Piece, ...]
@@ -53,6 +53,7 @@ class Scanned:
     truncated: bool = False
     warnings: tuple[str, ...] = ()
     hits: tuple[Hit, ...] = ()
+    lost: bool = False
 
 
 class Job(Protocol):
@@ -124,20 +125,28 @@ class Range:
 
     def given_up(self) -> Scanned:
         """See Job."""
-        return Scanned((), Counts(), self.closes)
+        return Scanned((), Counts(), self.closes, lost=True)
 
 
 def ranges_of(source: Seekable, start: int, size: int) -> Iterator[Range]:
-    """A file from the line that begins at `start`, in ranges that end with a line."""
+    """A file from the line that begins at `start`, in ranges that end with a line. What cannot be read is one range."""
     at = start
     while at < size:
-        end = min(at + RANGE_BYTES, size)
-        if end < size:
-            with source.open() as file:
-                file.seek(end)
-                end = min(size, end + file.read(BLOCK_BYTES).find(b"\n") + 1)
+        try:
+            end = _end_of_range(source, at, size)
+        except OSError:
+            end = size
         yield Range(source, at, end, at == 0, end == size)
         at = end
+
+
+def _end_of_range(source: Seekable, start: int, size: int) -> int:
+    end = min(start + RANGE_BYTES, size)
+    if end == size:
+        return size
+    with source.open() as file:
+        file.seek(end)
+        return min(size, end + file.read(BLOCK_BYTES).find(b"\n") + 1)
 
 
 def scan_all(jobs: Iterable[Job], orders: Orders, crew: Crew) -> Iterator[Scanned]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from logdoc.kept.patterns import lazily
 
+UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # by its mark
+LEAST_OPENING = 3  # bytes, in which each mark of an encoding has room
 LONGEST_LINE = 1 << 20  # bytes; a longer line is cut here, so that memory does not grow with it
 
 # As in the reader, but never across a newline: the scan counts lines.
@@ -19,7 +21,9 @@ def as_utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """UTF-16 logs (PowerShell's `>`) become UTF-8; all else passes, without a byte order mark."""
     stream = iter(blocks)
     first = next(stream, b"")
-    encoding = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(first[:2])
+    while len(first) < LEAST_OPENING and (more := next(stream, b"")):
+        first += more
+    encoding = UTF16.get(first[:2])
     if encoding is None:
         yield first.removeprefix(b"\xef\xbb\xbf")
         yield from stream

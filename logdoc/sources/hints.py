@@ -11,12 +11,6 @@ from logdoc.sources.names import TEXT_SUFFIXES, without_compression_suffix
 from logdoc.types.record import Identity
 from logdoc.types.value import dataclass, replace
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal
-
-    Stream = Literal["stdout", "stderr"]
-
 
 @dataclass(frozen=True, slots=True)
 class PathHints:
@@ -32,7 +26,6 @@ class PathHints:
     host: str | None = None
     pid: int | None = None
     attempt: int | None = None
-    stream: Stream | None = None
 
     def identity(self) -> Identity:
         """The same, as the reader wants it."""
@@ -78,8 +71,6 @@ _YEAR_OR_SHORT_DATE = lazily(r"(?:19|20)\d\d|[1-3]\d(?:0[1-9]|1[0-2])(?:0[1-9]|[
 _NCCL_FILE = lazily(r"(?:nccl[\w-]*|debugfile)\.(?P<host>[a-z][\w-]*)\.(?P<pid>\d{1,7})", re.IGNORECASE)
 _NO_HOST = "log txt out err stdout stderr rank local worker task node pid debug trace info dump part"
 
-_STREAM = lazily(r"(?<![a-z])(stdout|stderr)(?![a-z])")
-_ERROR_SUFFIX = lazily(r"\.(?:err|e\d+)(?:[-.]\d+)?$")  # Slurm's %x.err; PBS and Grid Engine write job.e<id>
 _ROTATION = lazily(rf"(\.(?:{'|'.join(suffix[1:] for suffix in TEXT_SUFFIXES)}))[-.]\d+$")
 _STREAM_TASK = lazily(r"(?:stdout|stderr)\.(\d{1,5})")  # stderr.3: one file a task, as MPI launchers name them
 
@@ -159,32 +150,30 @@ def _host_shape(name: str) -> str | None:
 def _torchrun_tree(path: str, name: str) -> PathHints | None:
     if not _TORCHRUN_FILES.fullmatch(name):
         return None
-    stream = _stream(name)
     folder, above = [*map(os.path.basename, _parents(path)), "", ""][:2]
     if attempt := _TORCHRUN_ATTEMPT.fullmatch(folder):
-        return PathHints(attempt=int(attempt[1]), stream=stream)
+        return PathHints(attempt=int(attempt[1]))
     attempt = _TORCHRUN_ATTEMPT.fullmatch(above)
     if attempt and re.fullmatch(r"\d{1,4}", folder):
-        return PathHints(local_rank=int(folder), attempt=int(attempt[1]), stream=stream)
+        return PathHints(local_rank=int(folder), attempt=int(attempt[1]))
     return None
 
 
 def _file_name(name: str) -> PathHints:
-    """The first of the naming schemes that fits, with the stream the name speaks of."""
-    stream = _stream(name)
+    """The first of the naming schemes that fits."""
     bare = _without_text_suffix(_ROTATION.sub(r"\1", name))
     if (nccl := _NCCL_FILE.fullmatch(bare)) and nccl["host"].lower() not in _NO_HOST.split():
-        return PathHints(host=nccl["host"], pid=int(nccl["pid"]), stream=stream)
+        return PathHints(host=nccl["host"], pid=int(nccl["pid"]))
     pod = _POD_FILE.fullmatch(bare.lower())
     text = _DATE.sub(_DATE_MARK, pod["pod"] if pod else bare.lower())
     counted = _counted(text)
     if counted != PathHints():
-        return replace(counted, stream=stream)
+        return counted
     slurm = _SLURM_TASK.search(text)
     if slurm and not _YEAR_OR_SHORT_DATE.fullmatch(slurm["job"]):
-        return PathHints(task=int(slurm["task"]), stream=stream)
+        return PathHints(task=int(slurm["task"]))
     numbered = _STREAM_TASK.fullmatch(text)
-    return PathHints(task=int(numbered[1]) if numbered else None, stream=stream)
+    return PathHints(task=int(numbered[1]) if numbered else None)
 
 
 def _counted(text: str) -> PathHints:
@@ -209,16 +198,6 @@ def _counted(text: str) -> PathHints:
 
 def _only(numbers: set[int]) -> int | None:
     return next(iter(numbers)) if len(numbers) == 1 else None
-
-
-def _stream(name: str) -> Stream | None:
-    """`.out` is not stdout: with Slurm and PBS it holds both streams unless an error file was asked for."""
-    words = set(_STREAM.findall(name.lower()))
-    if _ERROR_SUFFIX.search(name.lower()):
-        words.add("stderr")
-    if len(words) != 1:
-        return None
-    return "stdout" if "stdout" in words else "stderr"
 
 
 def _without_text_suffix(name: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from logdoc.kept.patterns import lazily
+from logdoc.scanner.text import UTF16
 from logdoc.sources.compression import codec_of
 from logdoc.sources.limits import Limits
 from logdoc.sources.names import ERROR_FILE, is_dump_name, without_compression_suffix
 from logdoc.sources.origins import Origin
-from logdoc.sources.stream import Reading
+from logdoc.sources.stream import OnePass
 from logdoc.types.value import dataclass, replace
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ class Head:
 
 def head_of(origin: Origin, limits: Limits) -> Head:
     """Reads no more than it takes to see HEAD_BYTES plain bytes; OSError or InputError if that cannot be done."""
-    reading = Reading(origin, replace(limits, block_bytes=HEAD_BYTES))
+    reading = OnePass(origin, replace(limits, block_bytes=HEAD_BYTES))
     held = b""
     for block in reading.blocks():
         held += block
@@ -64,13 +65,12 @@ def _is_dump(head: bytes, *, named_so: bool) -> bool:
 
 # The controls that logs do use: bell, backspace, tab, line feed, form feed, carriage return, escape.
 _CONTROLS = bytes(set(range(32)) - {7, 8, 9, 10, 12, 13, 27}) + b"\x7f"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BINARY_SHARE = 0.05  # random bytes have 0.1; a log with a burst of NULs from a crashed node has less
 
 
 def looks_binary(head: bytes) -> bool:
     """Is this no text in any encoding (UTF-8, Latin-1, GBK, UTF-16 with its mark)?"""
-    if not head or head.startswith(_UTF16_MARKS):
+    if not head or head[:2] in UTF16:
         return False
     return len(head) - len(head.translate(None, _CONTROLS)) > _BINARY_SHARE * len(head)
 

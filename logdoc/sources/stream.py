@@ -45,10 +45,11 @@ class Source:
         What is damaged is read as far as it goes. Raises InputError when the source cannot be opened (any more).
         """
         self.truncated, self.warnings = False, ()
-        reading = Reading(self.origin, self.limits)
+        reading = OnePass(self.origin, self.limits)
         try:
             yield from reading.blocks()
         except OSError as error:
+            reading.cut = True
             raise InputError(f"{self.name}: {reason(error)}") from error
         finally:
             self.truncated = reading.cut
@@ -58,7 +59,7 @@ class Source:
         """At least the first `size` plain bytes, if there are so many; nothing is noted of what goes wrong."""
         held = b""
         try:
-            for block in Reading(self.origin, replace(self.limits, block_bytes=size)).blocks():
+            for block in OnePass(self.origin, replace(self.limits, block_bytes=size)).blocks():
                 held += block
                 if len(held) >= size:
                     break
@@ -80,7 +81,7 @@ class Source:
         return bytes(held[:max_bytes])
 
 
-class Reading:
+class OnePass:
     """One pass over an origin. `notes` and `cut` (bytes are missing) are complete when `blocks` has ended."""
 
     def __init__(self, origin: Origin, limits: Limits) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -19,19 +18,14 @@ class BuiltRules(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         sys.path.insert(0, self.root)
-        from logdoc.catalog.tables import parse_document, parse_rows
-        from logdoc.kept import BUILT_SUFFIX, build_document
-        from logdoc.rulebase.cache import BUILT, build
-        from logdoc.rulebase.observations import parse_observations
+        from logdoc.kept import data
+        from logdoc.rulebase import cache
 
         folder = Path(tempfile.mkdtemp())
-        build(root / "rules", str(folder / BUILT))
-        build_data["force_include"][str(folder / BUILT)] = f"logdoc/rulebase/{BUILT}"
-        parsers = {".tsv": parse_rows, ".yaml": parse_document}
-        named = {"observations.yaml": parse_observations, "weights.json": json.loads}
+        cache.build(root / "rules", str(folder / cache.BUILT))
+        build_data["force_include"][str(folder / cache.BUILT)] = f"logdoc/rulebase/{cache.BUILT}"
         for path in sorted((root / "logdoc" / "data").iterdir()):
-            parse = named.get(path.name) or parsers.get(path.suffix)
-            if parse is not None:
-                build_document(str(path), parse, str(folder / path.name))
-                place = str(path.relative_to(root)) + BUILT_SUFFIX
+            if path.suffix in data.PARSERS:
+                data.build(str(path), str(folder / path.name))
+                place = str(path.relative_to(root)) + data.BUILT_SUFFIX
                 build_data["force_include"][str(folder / path.name)] = place

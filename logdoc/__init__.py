@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Literal
 
-    from logdoc.engine import Engine
-    from logdoc.probes.base import FactSheet
+    from logdoc.engine import Engine, load_engine
+    from logdoc.probes.sheets import FactSheet
     from logdoc.render import rendered
     from logdoc.reporting.redact import redact
     from logdoc.sources import Discovered
@@ -44,14 +44,13 @@ __all__ = [
     "rendered",
 ]
 
-PROBE_SECONDS = 5.0
-
 _ELSEWHERE = {
     "Diagnosis": "logdoc.types.report",
     "Engine": "logdoc.engine",
     "InputError": "logdoc.types.errors",
     "LogdocError": "logdoc.types.errors",
     "Report": "logdoc.types.report",
+    "load_engine": "logdoc.engine",
     "RulesError": "logdoc.types.errors",
     "redact": "logdoc.reporting.redact",
     "rendered": "logdoc.render",
@@ -71,7 +70,7 @@ def explain(
 
     `logs`: what `logdoc explain` takes, a file, a folder, a pattern, a URL or `-` for standard input; a text that holds
     a line break, and bytes, are the log itself. Several are one job. `language` is that of the report's texts.
-    `probes`: look at this machine, read-only and for at most PROBE_SECONDS, for what would confirm or refute the
+    `probes`: look at this machine, read-only and for five seconds at most, for what would confirm or refute the
     hypotheses; `python` is the job's interpreter (default: the active environment's). A function in place of True is
     given the ids of the probes wanted and returns the facts. `facts`: files that `logdoc probe` wrote on the failed
     machines; they stand in for probes. `rules`: further rule files or folders; the same id replaces a built-in rule.
@@ -79,7 +78,7 @@ def explain(
 
     Raises InputError if nothing of the logs can be read, RulesError if a rule is invalid; never for what a log holds.
     """
-    from logdoc.engine import Options
+    from logdoc.engine import Options, fact_sheets, load_engine
 
     if language not in ("en", "zh"):
         from logdoc.types.errors import InputError
@@ -87,28 +86,15 @@ def explain(
         raise InputError(f"{language!r} is not a language of the reports; there are: en, zh")
     found = _discovered(logs)
     ready = engine or load_engine(rules)
-    sheets = _fact_sheets(facts)
-    options = Options(language=language, sheets=sheets, prober=_prober(probes, python), warnings=found.warnings)
-    return ready.explain(found.sources, options)
-
-
-def load_engine(rules: Iterable[str | os.PathLike[str]] = ()) -> Engine:
-    """An engine over the built-in rules, installed packs, the user's own rules, and `rules`; use it for many logs.
-
-    Raises RulesError with every fault of every rule file, InputError for a path that is not there.
-    """
-    from os import fspath
-
-    from logdoc.engine import Engine
-    from logdoc.rulebase import ready_rules, rule_roots
-
-    return Engine(ready_rules(rule_roots([fspath(path) for path in rules])))
+    options = Options(language=language, sheets=fact_sheets(facts), prober=_prober(probes, python))
+    return ready.explain_found(found, options)
 
 
 def _discovered(logs: Sequence[str | bytes | os.PathLike[str]]) -> Discovered:
     """The sources behind `logs`, in their order."""
     from os import fspath
 
+    from logdoc.engine import source_from_text
     from logdoc.sources import Discovered, discover, source_from_bytes
 
     if not logs:
@@ -121,26 +107,12 @@ def _discovered(logs: Sequence[str | bytes | os.PathLike[str]]) -> Discovered:
         else:
             paths.append(fspath(log))
     found = discover(paths) if paths else Discovered((), ())
+    names = ["<text>"] if len(texts) == 1 else [f"<text {number}>" for number in range(1, len(texts) + 1)]
     given = [
-        source_from_bytes("<text>" if len(texts) == 1 else f"<text {number}>", _as_bytes(text))
-        for number, text in enumerate(texts, start=1)
+        source_from_text(text, name) if isinstance(text, str) else source_from_bytes(name, text)
+        for name, text in zip(names, texts, strict=True)
     ]
     return Discovered((*found.sources, *given), found.warnings)
-
-
-def _as_bytes(text: str | bytes) -> bytes:
-    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-
-
-def _fact_sheets(files: Iterable[str | os.PathLike[str]]) -> tuple[FactSheet, ...]:
-    from os import fspath
-
-    names = [fspath(file) for file in files]
-    if not names:
-        return ()
-    from logdoc.probes.base import load_fact_sheets
-
-    return tuple(sheet for name in names for sheet in load_fact_sheets(name))
 
 
 def _prober(probes: bool | Prober, python: str | None) -> Prober | None:
@@ -150,9 +122,9 @@ def _prober(probes: bool | Prober, python: str | None) -> Prober | None:
         return None
     from functools import partial
 
-    from logdoc.probes.base import run_collector
+    from logdoc.probes.collecting import run_collector
 
-    return partial(run_collector, python=python, budget=PROBE_SECONDS)
+    return partial(run_collector, python=python)
 
 
 def __getattr__(name: str) -> Any:

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from os import fspath
 
 import logdoc
-from logdoc.cascade import (
-    in_order,
-    number_attempts,
-    relate,
-    set_clocks,
-    stall_verdict,
-    telling_silence,
-    verdicts,
-    waiting_ranks,
-)
+from logdoc.cascade import relate, settle
 from logdoc.conditions import hypotheses
 from logdoc.facts import FactSet, observed_facts, version_facts
 from logdoc.intake import Intake, Reading
@@ -24,17 +16,19 @@ from logdoc.ranking import rank
 from logdoc.reader import ReadState, read
 from logdoc.reporting import Findings, build_report
 from logdoc.reporting.wording import phrase
-from logdoc.rulebase import RuleSet, build_index
-from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, FACTS, MILESTONES, STACKS, observations
+from logdoc.rulebase import RuleSet, build_index, ready_rules, rule_roots
+from logdoc.rulebase.observations import ABNORMAL, COLLECTIVES, FACTS, observations
 from logdoc.scanner.ranges import Crew, alone
-from logdoc.sources import Source, source_from_bytes
+from logdoc.sources import Discovered, Source, source_from_bytes
 from logdoc.types.finding import Fact, Hypothesis, Match
 from logdoc.types.report import EnvironmentProblem, InputInfo, Report, Tool
-from logdoc.types.value import dataclass
+from logdoc.types.value import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from logdoc.probes.base import FactSheet
+    from os import PathLike
+
+    from logdoc.probes.sheets import FactSheet
 
 QUIET_LEVELS = ("INFO", "DEBUG", "TRACE")
 LAST_LINES = 20
@@ -80,6 +74,29 @@ class Study:
     seconds: float
 
 
+def load_engine(rules: Iterable[str | PathLike[str]] = ()) -> Engine:
+    """An engine over the built-in rules, installed packs, the user's own rules, and `rules`; use it for many logs.
+
+    Raises RulesError with every fault of every rule file, InputError for a path that is not there.
+    """
+    return Engine(ready_rules(rule_roots([fspath(path) for path in rules])))
+
+
+def fact_sheets(files: Iterable[str | PathLike[str]]) -> tuple[FactSheet, ...]:
+    """What `logdoc probe` wrote into these files, a sheet a host. Raises InputError."""
+    names = [fspath(file) for file in files]
+    if not names:
+        return ()
+    from logdoc.probes.sheets import load_fact_sheets
+
+    return tuple(sheet for name in names for sheet in load_fact_sheets(name))
+
+
+def source_from_text(text: str, name: str = "<text>") -> Source:
+    """A log given as text; what is no Unicode in it is kept."""
+    return source_from_bytes(name, text.encode("utf-8", "surrogatepass"))
+
+
 class Engine:
     """A rule set made ready to explain logs; use one for many logs."""
 
@@ -90,7 +107,11 @@ class Engine:
 
     def explain_text(self, text: str, options: Options = Options()) -> Report:
         """Explain a log given as text."""
-        return self.explain([_pasted(text)], options)
+        return self.explain([source_from_text(text)], options)
+
+    def explain_found(self, found: Discovered, options: Options = Options()) -> Report:
+        """Explain what was discovered, and tell what of it was left out."""
+        return self.explain(found.sources, replace(options, warnings=(*options.warnings, *found.warnings)))
 
     def explain(self, sources: Iterable[Source], options: Options = Options()) -> Report:
         """Read the sources to their end and say what broke first and why. Never raises for what a log contains."""
@@ -144,6 +165,7 @@ class Engine:
             recorded=tuple(reading.recorded),
             novel=tuple(reading.novelty.found) if reading.novelty is not None else (),
             rules=self.rules.lazily(),
+            watchdogs=reading.observed[COLLECTIVES],
             warnings=[*options.warnings, *reading.warnings, *_unread(reading, options), *_lost(study, options)],
         )
         seconds = round(study.seconds + time.monotonic() - started, 3)
@@ -152,7 +174,7 @@ class Engine:
 
     def recognise(self, text: str) -> tuple[set[str], set[str]]:
         """The ids of the rules of which some record of `text` matches an evidence, or a context signature."""
-        matcher, source = Matcher(self._prefilter), _pasted(text)
+        matcher, source = Matcher(self._prefilter), source_from_text(text)
         found = [
             match for batch in read(source.name, source.open_blocks(), ReadState()) for match in matcher.find(batch)
         ]
@@ -172,15 +194,12 @@ class Engine:
             ranks_seen=len(survey.tracks),
             was_last=survey.was_last,
         )
+        survey.progress.end(match for one in found for match in one.matches)
         survived = survey.progress.survived
         for one in found:  # what the job survived is the lesser evidence
             one.matches.sort(key=survived)
             one.went_on = survived(one.matches[0])
         return found
-
-
-def _pasted(text: str) -> Source:
-    return source_from_bytes("<text>", text.encode("utf-8", "surrogatepass"))
 
 
 def _facts(reading: Reading) -> FactSet:
@@ -195,33 +214,10 @@ def _facts(reading: Reading) -> FactSet:
 
 
 def _order(reading: Reading, matcher: Matcher, facts: FactSet) -> None:
-    """Put who and when right, then let the watchdogs' joint verdict speak as further records."""
-    reading.survey.settle(_several_nodes(reading))
-    watchdogs, stacks, marks = (reading.observed[kind] for kind in (COLLECTIVES, STACKS, ATTEMPTS))
-    told = [*reading.matches, *watchdogs, *stacks]
-    reading.survey.name_ranks(told)
-    set_clocks([*told, *marks], reading.observed[MILESTONES])
-    number_attempts(told, marks, reading.observed[MILESTONES])
-    reading.survey.progress.restart(marks)
+    """Put who and when right, then let the ranks' joint verdicts speak as further records."""
     known = facts.value("job.world_size")
     size = known if isinstance(known, int) else None
-    heard = reading.survey.heard()
-    waiting = waiting_ranks(watchdogs)
-    said = verdicts(waiting, heard, size, telling_silence(waiting, reading.survey.tracks, reading.matches))
-    said += stall_verdict(heard, size)
-    if stacks:
-        from logdoc.stacks import stack_verdict
-
-        survey = reading.survey
-        said += stack_verdict(stacks, size, survey.rank_of, survey.hosts, hung=bool(watchdogs))
-    if said:
-        reading.matches += [match for match in matcher.find(said) if match.rule.id not in reading.observed]
-    reading.matches = in_order(reading.matches)
-
-
-def _several_nodes(reading: Reading) -> bool:
-    nodes = [match.captures["value"] for match in reading.observed[FACTS] if match.name == "job.nodes"]
-    return len(reading.survey.hosts) > 1 or any(node not in ("0", "1") for node in nodes)
+    reading.matches = settle(reading.survey, reading.matches, reading.observed, size, matcher.find)
 
 
 def _ranked(found: list[Hypothesis], facts: FactSet, hosts: set[str], options: Options) -> list[Hypothesis]:

@@ -133,21 +133,22 @@ def _number(operand: str | float, values: Mapping[str, FactValue], facts: FactSe
 def version_facts(facts: FactSet) -> list[Fact]:
     """What the version tables add to the versions known: the driver a CUDA needs, what a torch wheel bundles, what a
     GPU needs, and known defects of this NCCL (logdoc/data, each row with its source)."""
-    from logdoc import catalog
+    from logdoc.catalog import versions
 
     found: dict[str, FactValue | None] = {}
     torch, nccl, gpu = (_said(facts, name) for name in ("torch.version", "nccl.version", "gpu.name"))
-    bundle = catalog.torch_bundles(torch) if torch else None
+    bundle = versions.torch_bundles(torch) if torch else None
     if bundle is not None:
         found["torch.bundled_nccl"], found["torch.bundled_cuda"] = bundle.nccl, bundle.default_cuda
     cuda = _said(facts, "torch.cuda") or _said(facts, "nccl.cuda")
-    requirement = catalog.cuda_min_driver(cuda) if cuda else None
+    requirement = versions.cuda_min_driver(cuda) if cuda else None
     found["cuda.min_driver"] = requirement.minimum if requirement else None
-    model = catalog.gpu_model(gpu) if gpu else None
+    model = versions.gpu_model(gpu) if gpu else None
     if model is not None:
-        support = catalog.arch_min_cuda(model.sm)
-        found["gpu.sm"], found["gpu.min_cuda"] = model.sm, support.first_cuda if support else None
-    defects = catalog.known_bad("nccl", nccl) if nccl else ()
+        found["gpu.sm"], support = model.sm, versions.arch_support(model.sm)
+        found["gpu.min_cuda"] = support.first_cuda if support else None
+        found["gpu.last_cuda"] = (support.last_cuda or None) if support else None
+    defects = versions.known_bad("nccl", nccl) if nccl else ()
     found["nccl.known_bad"] = ", ".join(defect.id for defect in defects) or None
     return [Fact(id=name, value=value, origin="version tables") for name, value in found.items() if value is not None]
 

@@ -16,12 +16,15 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 from logdoc import envlint
-from logdoc.engine import Engine, Options
-from logdoc.probes.base import passive_ids, run_collector, sheet_json
+from logdoc.engine import Engine, Options, source_from_text
+from logdoc.probes.collecting import run_collector
+from logdoc.probes.sheets import sheet_json
+from logdoc.probes.specs import passive_ids
 from logdoc.render.rule_page import rule_page
 from logdoc.reporting.redact import redact
-from logdoc.reporting.similar import similar
-from logdoc.sources import Source, discover, source_from_bytes
+from logdoc.reporting.similar import rules_about
+from logdoc.reporting.wording import title
+from logdoc.sources import Discovered, discover
 from logdoc.types.errors import InputError
 
 Language = Literal["en", "zh"]
@@ -61,26 +64,19 @@ class _Tools:
         with secrets, addresses and names replaced by stand-ins.
         """
         try:
-            report = self._engine.explain(self._sources(path, text), Options(language=language))
+            report = self._engine.explain_found(self._found(path, text), Options(language=language))
         except InputError as error:
             raise ToolError(str(error)) from None
+        if not any(source.bytes for source in report.input.sources):
+            raise ToolError("nothing to read: the log is empty")
         return asdict(redact(report))
 
     def search_rules(self, query: str, language: Language = "en") -> dict[str, Any]:
-        """Find the known errors that speak of `query`, or whose messages look like it: ids, titles, likeness 0..1."""
-        words = query.lower().split()
-        rules = self._engine.rules
-        named = [
-            rule
-            for rule in rules.active()
-            if all(word in f"{rule.id} {rule.title.en} {rule.title.zh} {rule.summary.en}".lower() for word in words)
-        ]
-        near = [one for one in similar(query, rules.active(), 0, "") if one.rule not in {rule.id for rule in named}]
-        found = [(rule.id, 1.0) for rule in named] + [(one.rule, one.score) for one in near]
+        """Find the known errors that speak of `query`, or whose messages look like it: ids, titles, fit 0..1."""
+        found = rules_about(query, self._engine.rules.active())
         return {
             "rules": [
-                {"rule": rule_id, "title": rules[rule_id].title.in_language(language), "score": score}
-                for rule_id, score in found
+                {"rule": rule.id, "title": title(rule.title, language, {}), "score": score} for rule, score in found
             ]
         }
 
@@ -110,15 +106,15 @@ class _Tools:
         """The rule's page in English."""
         return str(self.show_rule(rule_id)["page"])
 
-    def _sources(self, path: str | None, text: str | None) -> Sequence[Source]:
+    def _found(self, path: str | None, text: str | None) -> Discovered:
         if (path is None) == (text is None):
             raise ToolError("give either path or text")
         if text is not None:
-            data = text.encode("utf-8", "replace")
-            if len(data) > MOST_TEXT:
+            source = source_from_text(text)
+            if (source.size or 0) > MOST_TEXT:
                 raise ToolError(f"the text is larger than {MOST_TEXT >> 20} MiB; save it and give its path")
-            return [source_from_bytes("<text>", data)]
+            return Discovered((source,), ())
         wanted = Path(str(path)).resolve()
         if not any(wanted.is_relative_to(root) for root in self._roots):
             raise ToolError(f"{path} lies outside the folders this server may read")
-        return discover([str(wanted)]).sources
+        return discover([str(wanted)])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from functools import cache
 
 from logdoc.cascade import comes_before, earliest
-from logdoc.kept import kept_document
+from logdoc.kept.data import document
 from logdoc.types.finding import Hypothesis
 from logdoc.types.report import ScoreTerm
 
@@ -25,14 +24,7 @@ _ORDER: tuple[Strength, ...] = ("weak", "strong", "conclusive")
 @cache
 def weights() -> Any:
     """The fitted parameters, logdoc/data/weights.json."""
-    return kept_document(os.path.join(os.path.dirname(__file__), "data", "weights.json"), parse_weights)
-
-
-def parse_weights(text: str) -> Any:
-    """The file's content, as `kept_document` keeps it."""
-    import json
-
-    return json.loads(text)
+    return document("weights.json")
 
 
 def rank(found: Sequence[Hypothesis]) -> list[Hypothesis]:

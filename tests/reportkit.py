@@ -233,7 +233,7 @@ def hostile(language: Language = "en", diagnoses: int = 200, world: int = 4096) 
         collect_next=texts,
         warnings=texts,
         noise=HOSTILE,
-        flight_recorder=(FlightRecorder(source=everything, kind="stuck", culprits=(1,), suspects=(), without_dump=(), places=places),),
+        flight_recorder=(FlightRecorder(source=everything, kind="stuck-in-collective", culprits=(1,), suspects=(), without_dump=(), places=places),),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logdoc import kept
-from logdoc.kept import build_document, keep, kept_document
+from logdoc.kept import data, keep
 from logdoc.kept import kept as kept_content
 from logdoc.rulebase import RuleSet, build_index, load_rules, ready_rules
 from logdoc.rulebase import cache as cache_module
@@ -136,21 +136,41 @@ def test_the_built_set_is_taken_while_its_files_have_their_sizes(
     assert ready_rules([moved])["a.b"].match["seen"].regex.startswith("sunk deep")
 
 
-def test_a_document_is_parsed_once(tmp_path: Path) -> None:
-    path = tmp_path / "data.yaml"
-    path.write_text("a", encoding="utf-8")
+def test_a_data_file_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "data.tsv"
+    path.write_text("a\n1\n", encoding="utf-8")
     parsed: list[str] = []
+    parse = data.parse
+    monkeypatch.setattr(data, "parse", lambda path: parsed.append(path) or parse(path))
+    assert [data.parsed_once(str(path)) for _ in range(3)] == [[{"a": "1"}]] * 3
+    assert parsed == [str(path)]
+    path.write_text("a\n22\n", encoding="utf-8")
+    assert data.parsed_once(str(path)) == [{"a": "22"}]
 
-    def parse(text: str) -> dict[str, str]:
-        parsed.append(text)
-        return {"text": text}
 
-    assert [kept_document(str(path), parse) for _ in range(3)] == [{"text": "a"}] * 3
-    assert parsed == ["a"]
-    path.write_text("bc", encoding="utf-8")
-    assert kept_document(str(path), parse) == {"text": "bc"}
-    build_document(str(path), lambda text: {"built": text})
-    assert kept_document(str(path), parse) == {"built": "bc"}
+@pytest.mark.parametrize("path", sorted(Path(data.DATA).iterdir()), ids=lambda path: path.name)
+def test_the_wheel_reads_its_data_files_as_the_checkout_does(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path.suffix not in data.PARSERS:
+        assert path.suffix in (".txt", ".css")
+        assert data.text(path.name)
+        return
+    installed = tmp_path / path.name
+    installed.write_bytes(path.read_bytes())
+    wanted = data.parsed_once(str(installed))
+    data.build(str(path), str(installed) + data.BUILT_SUFFIX)
+    monkeypatch.setattr(data, "parse", None)  # only the built form is left
+    monkeypatch.setattr(data, "kept_value", None)
+    assert data.parsed_once(str(installed)) == wanted
+
+
+def test_a_word_of_a_data_file_stays_a_word() -> None:
+    assert {kind["waits"] for kind in data.document("stack_frames.yaml")["kinds"].values()} <= {
+        "peers",
+        "maybe",
+        "no",
+    }
 
 
 def test_a_database_for_another_cpu_is_compiled_again(own_cache: Path) -> None:

@@ -11,8 +11,11 @@ from string import ascii_letters
 import pytest
 from packaging.version import Version
 
-from logdoc import catalog
-from logdoc.catalog.tables import document, rows
+from logdoc.catalog import environment, gpu, host, versions
+from logdoc.facts import FactSet, version_facts
+from logdoc.kept.data import document, rows
+from logdoc.kept.sentences import sentences
+from logdoc.types.finding import Fact
 from logdoc.types.rule import Text
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -58,8 +61,8 @@ def test_what_a_person_reads_is_there_in_both_languages() -> None:
 
 
 def test_texts_have_the_same_placeholders_in_both_languages() -> None:
-    texts = [(check.id, text) for check in catalog.env_checks() for text in (check.problem, check.fix)]
-    texts += list(catalog.env_wording().items())
+    texts = [(check.id, text) for check in environment.env_checks() for text in (check.problem, check.fix)]
+    texts += list(sentences("env_wording.yaml").items())
     assert not [
         name for name, text in texts if sorted(PLACEHOLDER.findall(text.en)) != sorted(PLACEHOLDER.findall(text.zh))
     ]
@@ -67,9 +70,9 @@ def test_texts_have_the_same_placeholders_in_both_languages() -> None:
 
 class TestEnvironment:
     def test_every_known_name_is_there(self) -> None:
-        assert len(catalog.env_variables()) >= 514
+        assert len(environment.env_variables()) >= 514
         by_owner = {
-            owner: sum(v.owner == owner for v in catalog.env_variables().values()) for owner in ("nccl", "torch")
+            owner: sum(v.owner == owner for v in environment.env_variables().values()) for owner in ("nccl", "torch")
         }
         assert by_owner["nccl"] >= 300
         assert by_owner["torch"] >= 110
@@ -96,7 +99,7 @@ class TestEnvironment:
         ],
     )
     def test_the_launchers_and_drivers_names_are_there(self, name: str) -> None:
-        assert catalog.env_variables()[name].status == "current"
+        assert environment.env_variables()[name].status == "current"
 
     @pytest.mark.parametrize(
         ("name", "instead"),
@@ -111,13 +114,13 @@ class TestEnvironment:
         ],
     )
     def test_folklore_says_what_to_set_instead(self, name: str, instead: str) -> None:
-        entry = catalog.env_variables()[name]
+        entry = environment.env_variables()[name]
         assert entry.status == "never-existed"
         assert entry.owner == "folklore"
         assert instead in entry.instead
 
     def test_every_replacement_is_itself_read(self) -> None:
-        table = catalog.env_variables()
+        table = environment.env_variables()
         for entry in table.values():
             if entry.renamed_to:
                 assert table[entry.renamed_to].status in ("current", "undocumented"), entry.name
@@ -125,42 +128,42 @@ class TestEnvironment:
                 assert table[named].status in ("current", "undocumented") or named == entry.name, entry.name
 
     def test_versions_can_be_compared(self) -> None:
-        for entry in catalog.env_variables().values():
+        for entry in environment.env_variables().values():
             spans = [Version(text) for text in (entry.since, entry.until) if text]
             assert spans == sorted(spans), entry.name
 
     def test_a_wildcard_covers_its_names(self) -> None:
-        covered = catalog.env_variable("NCCL_FASTRAK_NUM_FLOWS")
+        covered = environment.env_variable("NCCL_FASTRAK_NUM_FLOWS")
         assert covered is not None
         assert covered.name == "NCCL_FASTRAK_*"
-        assert catalog.env_variable("NCCL_FASTRA") is None
+        assert environment.env_variable("NCCL_FASTRA") is None
 
     def test_documented_variables_are_explained_in_chinese(self) -> None:
-        untold = [v.name for v in catalog.env_variables().values() if v.meaning.zh == v.meaning.en]
+        untold = [v.name for v in environment.env_variables().values() if v.meaning.zh == v.meaning.en]
         assert not untold
 
     def test_the_longest_family_wins(self) -> None:
-        family = catalog.env_family("TORCH_NCCL_ENABLE_MONITORING")
+        family = environment.env_family("TORCH_NCCL_ENABLE_MONITORING")
         assert family is not None
         assert (family.prefix, family.closed) == ("TORCH_NCCL_", True)
-        assert catalog.env_family("HOME") is None
+        assert environment.env_family("HOME") is None
 
     def test_allocator_options_know_their_release(self) -> None:
-        assert catalog.allocator_keys()["expandable_segments"].since == "2.1"
-        assert catalog.allocator_keys()["roundup_bypass_threshold_mb"].until == "2.0"
+        assert environment.allocator_keys()["expandable_segments"].since == "2.1"
+        assert environment.allocator_keys()["roundup_bypass_threshold_mb"].until == "2.0"
 
     def test_checks_report_on_a_catalogued_variable(self) -> None:
-        for check in catalog.env_checks():
-            assert catalog.env_variable(check.variable), check.id
+        for check in environment.env_checks():
+            assert environment.env_variable(check.variable), check.id
             assert check.variable in check.when, check.id
             assert check.silent or (check.problem.en and check.fix.en), check.id
-        ids = [check.id for check in catalog.env_checks()]
+        ids = [check.id for check in environment.env_checks()]
         assert len(ids) == len(set(ids))
 
     def test_advice_names_only_variables_that_somebody_reads(self) -> None:
         """No folklore: a fix must not itself be a name that nobody reads."""
-        readable = {v.name for v in catalog.env_variables().values() if v.status != "never-existed"}
-        for check in catalog.env_checks():
+        readable = {v.name for v in environment.env_variables().values() if v.status != "never-existed"}
+        for check in environment.env_checks():
             if "unset" not in check.fix.en:
                 assert set(re.findall(r"\b(?:NCCL|TORCH|CUDA)_[A-Z0-9_]+", check.fix.en)) <= readable, check.id
 
@@ -178,36 +181,36 @@ class TestCuda:
         ],
     )
     def test_an_error_is_found_by_number_name_and_text(self, key: int | str) -> None:
-        error = catalog.cuda_error(key)
+        error = gpu.cuda_error(key)
         assert error is not None
         assert (error.code, error.fault) == (700, "application")
 
     def test_an_older_wording_is_known(self) -> None:
-        error = catalog.cuda_error("all CUDA-capable devices are busy or unavailable")
+        error = gpu.cuda_error("all CUDA-capable devices are busy or unavailable")
         assert error is not None
         assert error.code == 46
 
     def test_the_unknown_is_none(self) -> None:
-        assert catalog.cuda_error("no such text") is None
-        assert catalog.cuda_error(12345) is None
+        assert gpu.cuda_error("no such text") is None
+        assert gpu.cuda_error(12345) is None
 
     def test_library_statuses(self) -> None:
-        alloc = catalog.library_status("CUBLAS_STATUS_ALLOC_FAILED")
+        alloc = gpu.library_status("CUBLAS_STATUS_ALLOC_FAILED")
         assert alloc is not None
         assert (alloc.library, alloc.codes, alloc.hint) == ("cublas", (3,), "gpu-memory")
-        internal = catalog.library_status("CUDNN_STATUS_INTERNAL_ERROR")
+        internal = gpu.library_status("CUDNN_STATUS_INTERNAL_ERROR")
         assert internal is not None
         assert internal.codes == (4, 4000)
-        assert catalog.library_status("CUDNN_STATUS_NONSENSE") is None
+        assert gpu.library_status("CUDNN_STATUS_NONSENSE") is None
 
     def test_nccl_results(self) -> None:
-        names = [result.name for code in range(9) if (result := catalog.nccl_result(code))]
+        names = [result.name for code in range(9) if (result := gpu.nccl_result(code))]
         assert names[0] == "ncclSuccess"
         assert names[6] == "ncclRemoteError"
-        remote = catalog.nccl_result(6)
+        remote = gpu.nccl_result(6)
         assert remote is not None
         assert remote.secondary
-        assert catalog.nccl_result(99) is None
+        assert gpu.nccl_result(99) is None
 
 
 class TestXid:
@@ -227,34 +230,17 @@ class TestXid:
         ],
     )
     def test_well_known_ones(self, code: int, fault: str, action: str) -> None:
-        found = catalog.xid(code)
+        found = gpu.xid(code)
         assert found is not None
         assert (found.fault, found.action, found.in_use) == (fault, action, True)
 
     def test_every_code_in_use_is_explained(self) -> None:
-        found = [entry for code in range(1, 173) if (entry := catalog.xid(code))]
+        found = [entry for code in range(1, 173) if (entry := gpu.xid(code))]
         used = [entry for entry in found if entry.in_use]
         assert len(found) == 172
         assert len(used) >= 60
         assert all(entry.fault and entry.meaning.en and entry.meaning.zh for entry in used)
-        assert catalog.xid(0) is None
-
-    def test_nvlink_detail_is_decoded_from_its_words(self) -> None:
-        # Unit 0b0000100001 in the old form: SAW_MVB, whose second error bit is fatal.
-        (fatal,) = catalog.xid_nvlink(144, 0b0000100001, 0x2)
-        assert (fatal.unit, fatal.action, fatal.severity) == ("SAW_MVB", "reset-gpu", "fatal")
-        both = catalog.xid_nvlink(144, 0b0000100001, 0x3)
-        assert {detail.error_status for detail in both} == {1, 2}
-
-    def test_a_link_event_is_a_number_not_a_set_of_bits(self) -> None:
-        found = catalog.xid_nvlink(149, 0b1001000110, 0x3)
-        assert [detail.error_status for detail in found] == [3]
-        assert found[0].severity == "non-fatal"
-
-    def test_foreign_words_decode_to_nothing(self) -> None:
-        assert catalog.xid_nvlink(144, 0xFFFFFFFF, 0x1) == ()
-        assert catalog.xid_nvlink(79, 0b0000100001, 0x1) == ()
-        assert catalog.xid_nvlink(144, -1, -1) == ()
+        assert gpu.xid(0) is None
 
 
 class TestHost:
@@ -280,7 +266,7 @@ class TestHost:
         ],
     )
     def test_exit_codes(self, code: int | str, signal_name: str | None, role: str) -> None:
-        status = catalog.exit_status(code)
+        status = host.exit_status(code)
         assert status is not None
         assert (status.signal, status.role) == (signal_name, role)
         assert status.meaning.en
@@ -288,7 +274,7 @@ class TestHost:
 
     @pytest.mark.parametrize("code", [-99, 256, 100000, "", "abc", "9:9:9", "1" * 50])
     def test_no_exit_code(self, code: int | str) -> None:
-        assert catalog.exit_status(code) is None
+        assert host.exit_status(code) is None
 
     @pytest.mark.skipif(sys.platform != "linux", reason="the table holds Linux numbers")
     def test_numbers_agree_with_this_linux(self) -> None:
@@ -299,19 +285,19 @@ class TestHost:
 
     @pytest.mark.parametrize("key", [111, "111", "ECONNREFUSED", "Connection refused"])
     def test_errno(self, key: int | str) -> None:
-        found = catalog.linux_errno(key)
+        found = host.linux_errno(key)
         assert found is not None
         assert found.name == "ECONNREFUSED"
 
     def test_infiniband_statuses(self) -> None:
-        statuses = [catalog.ib_completion(code) for code in range(23)]
+        statuses = [host.ib_completion(code) for code in range(23)]
         assert all(statuses)
-        flush, retry = catalog.ib_completion(5), catalog.ib_completion(12)
+        flush, retry = host.ib_completion(5), host.ib_completion(12)
         assert flush is not None
         assert retry is not None
         assert flush.role == "consequence"
         assert retry.name == "IBV_WC_RETRY_EXC_ERR"
-        assert catalog.ib_completion(99) is None
+        assert host.ib_completion(99) is None
 
     @pytest.mark.parametrize(
         ("name", "class_"),
@@ -319,7 +305,7 @@ class TestHost:
          ("NODE_FAIL", "node"), ("TIMEOUT", "limit"), ("PREEMPTED", "scheduler"), ("NonZeroExitCode", "application")],
     )  # fmt: skip
     def test_slurm(self, name: str, class_: str) -> None:
-        state = catalog.slurm_state(name)
+        state = host.slurm_state(name)
         assert state is not None
         assert state.class_ == class_
 
@@ -329,13 +315,13 @@ class TestHost:
          ("NodeLost", "node"), ("Preempted", "scheduler"), ("DeadlineExceeded", "limit")],
     )  # fmt: skip
     def test_kubernetes(self, name: str, class_: str) -> None:
-        reason = catalog.kubernetes_reason(name)
+        reason = host.kubernetes_reason(name)
         assert reason is not None
         assert reason.class_ == class_
 
     def test_unknown_words_are_none(self) -> None:
-        assert catalog.slurm_state("") is None
-        assert catalog.kubernetes_reason("oomkilled?") is None
+        assert host.slurm_state("") is None
+        assert host.kubernetes_reason("oomkilled?") is None
 
 
 class TestVersions:
@@ -352,7 +338,7 @@ class TestVersions:
         ],
     )
     def test_ranges(self, version: str, ranges: str, inside: bool | None) -> None:
-        assert catalog.within(version, ranges) is inside
+        assert versions.within(version, ranges) is inside
 
     @pytest.mark.parametrize(
         ("cuda", "minimum", "shipped"),
@@ -367,17 +353,17 @@ class TestVersions:
         ],
     )
     def test_drivers(self, cuda: str, minimum: str, shipped: str) -> None:
-        found = catalog.cuda_min_driver(cuda)
+        found = versions.cuda_min_driver(cuda)
         assert found is not None
         assert (found.minimum, found.shipped) == (minimum, shipped)
 
     @pytest.mark.parametrize("text", ["", "99.9", "none"])
     def test_an_unknown_cuda_has_no_driver(self, text: str) -> None:
-        assert catalog.cuda_min_driver(text) is None
+        assert versions.cuda_min_driver(text) is None
 
     @pytest.mark.parametrize("text", ["sm_90", "sm_90a", "compute_90", "9.0", "90"])
     def test_an_architecture_in_any_spelling(self, text: str) -> None:
-        found = catalog.arch_min_cuda(text)
+        found = versions.arch_support(text)
         assert found is not None
         assert (found.architecture, found.first_cuda) == ("Hopper", "11.8")
 
@@ -388,62 +374,73 @@ class TestVersions:
             ("sm_70", "9.0", "12.9"),
             ("3.7", "6.5", "11.8"),
         ):
-            found = catalog.arch_min_cuda(sm)
+            found = versions.arch_support(sm)
             assert found is not None
             assert (found.first_cuda, found.last_cuda) == (first, last)
-        assert catalog.arch_min_cuda("sm_999") is None
-        assert catalog.arch_min_cuda("ampere") is None
+        assert versions.arch_support("sm_999") is None
+        assert versions.arch_support("ampere") is None
 
     @pytest.mark.parametrize(
-        ("name", "sm", "segment"),
+        ("name", "sm"),
         [
-            ("NVIDIA A100-SXM4-80GB", "8.0", "datacenter"),
-            ("NVIDIA A10", "8.6", "datacenter"),
-            ("NVIDIA A10G", "8.6", "datacenter"),
-            ("NVIDIA H100 80GB HBM3", "9.0", "datacenter"),
-            ("NVIDIA H20-3e", "9.0", "datacenter"),
-            ("NVIDIA GB200", "10.0", "datacenter"),
-            ("NVIDIA GeForce RTX 4090", "8.9", "consumer"),
-            ("NVIDIA GeForce RTX 3090 Ti", "8.6", "consumer"),
-            ("NVIDIA RTX 6000 Ada Generation", "8.9", "workstation"),
-            ("NVIDIA RTX A6000", "8.6", "workstation"),
-            ("Quadro RTX 6000", "7.5", "workstation"),
-            ("Tesla V100-SXM2-32GB", "7.0", "datacenter"),
-            ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "12.0", "workstation"),
+            ("NVIDIA A100-SXM4-80GB", "8.0"),
+            ("NVIDIA A10", "8.6"),
+            ("NVIDIA A10G", "8.6"),
+            ("NVIDIA H100 80GB HBM3", "9.0"),
+            ("NVIDIA H20-3e", "9.0"),
+            ("NVIDIA GB200", "10.0"),
+            ("NVIDIA GeForce RTX 4090", "8.9"),
+            ("NVIDIA GeForce RTX 3090 Ti", "8.6"),
+            ("NVIDIA RTX 6000 Ada Generation", "8.9"),
+            ("NVIDIA RTX A6000", "8.6"),
+            ("Quadro RTX 6000", "7.5"),
+            ("Tesla V100-SXM2-32GB", "7.0"),
+            ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "12.0"),
         ],
     )
-    def test_gpus_by_name(self, name: str, sm: str, segment: str) -> None:
-        found = catalog.gpu_model(name)
+    def test_gpus_by_name(self, name: str, sm: str) -> None:
+        found = versions.gpu_model(name)
         assert found is not None
-        assert (found.sm, found.segment) == (sm, segment)
-        assert catalog.arch_min_cuda(found.sm) is not None
+        assert found.sm == sm
+        assert versions.arch_support(found.sm) is not None
+
+    @pytest.mark.parametrize(
+        ("name", "first", "last"), [("Tesla V100-SXM2-32GB", "9.0", "12.9"), ("NVIDIA B200", "12.8", None)]
+    )
+    def test_a_log_that_names_a_gpu_tells_which_cuda_compiles_for_it(
+        self, name: str, first: str, last: str | None
+    ) -> None:
+        facts = FactSet()
+        facts.add([Fact(id="gpu.name", value=name, origin="log:1")])
+        found = {fact.id: fact.value for fact in version_facts(facts)}
+        assert (found["gpu.min_cuda"], found.get("gpu.last_cuda")) == (first, last)
 
     def test_an_unknown_gpu(self) -> None:
-        assert catalog.gpu_model("AMD Instinct MI300X") is None
+        assert versions.gpu_model("AMD Instinct MI300X") is None
 
     def test_what_a_torch_release_ships(self) -> None:
-        bundle = catalog.torch_bundles("2.5.1+cu124")
+        bundle = versions.torch_bundles("2.5.1+cu124")
         assert bundle is not None
         assert (bundle.nccl, bundle.torchvision, bundle.torchaudio) == ("2.21.5", "0.20.1", "2.5.1")
         assert bundle.cuda == ("11.8", "12.1", "12.4")
-        minor = catalog.torch_bundles("2.4")
+        minor = versions.torch_bundles("2.4")
         assert minor is not None
         assert minor.torch == "2.4.1"
-        assert catalog.torch_bundles("2.5.9") is None
-        assert catalog.torch_bundles("?") is None
+        assert versions.torch_bundles("2.5.9") is None
+        assert versions.torch_bundles("?") is None
 
     def test_every_fact_names_its_source(self) -> None:
         for name in ("cuda_drivers.tsv", "gpu_arch_cuda.tsv", "gpu_names.tsv", "torch_bundles.tsv", "known_bad.tsv"):
             assert all(row["source"] for row in rows(name)), name
 
     def test_known_bad_releases(self) -> None:
-        assert [bad.id for bad in catalog.known_bad("nccl", "2.20.5")] == [
+        assert [bad.id for bad in versions.known_bad("nccl", "2.20.5")] == [
             "nccl-subgroup-truncation",
             "nccl-port-scan",
             "nccl-wrong-socket-type",
         ]
-        (cublas,) = catalog.known_bad("cublas", "12.1.3.1")
+        (cublas,) = versions.known_bad("cublas", "12.1.3.1")
         assert cublas.where == "H20"
         assert isinstance(cublas.symptom, Text)
-        assert catalog.known_bad("nccl", "2.30.7") == ()
-        assert catalog.known_bad("nccl", ascii_letters) == ()
+        assert versions.known_bad("nccl", "2.30.7") == ()
+        assert versions.known_bad("nccl", ascii_letters) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import sys
 import time
@@ -13,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from logdoc.cli.commands import commands as main
-from logdoc.probes.base import FactSheet, sheet_json
+from logdoc.probes.sheets import FactSheet, ProbeError, sheet_json
 from logdoc.types.finding import Fact
 
 
@@ -21,11 +22,91 @@ from logdoc.types.finding import Fact
     ("expect", "code"),
     [
         ("limit.nofile>1", 0), ("limit.nofile>=1", 0), ("limit.nofile<1", 1), ("limit.nofile!=1", 0), ("limit.nofile=1", 1),
-        ("nobody.knows=1", 1), ("nonsense", 2),
+        ("nobody.knows=1", 2), ("nonsense", 2), ("gpu.count>0", 2), ("limit.nofile>=8Gigs", 2), ("limit.nofile=many", 2),
+        ("limit.nofile<unlimited", 0), ("limit.memlock>=0B", 0),
     ],
 )  # fmt: skip
 def test_expectations(expect: str, code: int) -> None:
     assert CliRunner().invoke(main, ["probe", "limits", "--expect", expect]).exit_code == code
+
+
+class Seen:
+    """This machine's facts, as a test wants them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+
+    def show(self, id: str, value: str | float | bool | None, unit: str = "", error: str = "") -> None:
+        facts = () if value is None else (Fact(id=id, value=value, unit=unit, origin="p@n"),)
+        errors = (ProbeError(probe="p", error=error),) if error else ()
+        known = (Fact(id="os.system", value="Linux", origin="container@n"),)
+        sheet = FactSheet(host="n", facts=(*facts, *known), errors=errors, python="", source="live")
+        self._monkeypatch.setattr("logdoc.cli.probe.looked", lambda *_: sheet)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    return Seen(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("probe", "expect", "value", "unit", "code", "said"),
+    [
+        ("shm", "shm.total>8GiB", 64 << 20, "bytes", 1, "shm.total = 64 MiB; expected > 8GiB: does not hold"),
+        ("shm", "shm.total>8GiB", 16 << 30, "bytes", 0, "shm.total = 16.00 GiB; expected > 8GiB: holds"),
+        ("limits", "limit.core>=1", 0, "bytes", 1, "limit.core = 0 bytes; expected >= 1: does not hold"),
+        ("limits", "limit.memlock=unlimited", 2**63 - 1, "bytes", 0, "limit.memlock = unlimited; expected = unlimited: holds"),
+        ("clock", "clock.max_error<1m", 16.0, "s", 0, "clock.max_error = 16 s; expected < 1m: holds"),
+        ("clock", "clock.max_error<10ms", 0.5, "s", 1, "clock.max_error = 0.5 s; expected < 10ms: does not hold"),
+        ("gpu-list", "gpu.mig=false", False, "", 0, "gpu.mig = false; expected = false: holds"),
+        ("gpu-list", "gpu.compute_mode=Default", "Prohibited", "", 1, "gpu.compute_mode = Prohibited; expected = Default: does not hold"),
+        ("torch-build", "torch.version>=2.10", "2.9.1+cu128", "", 1, "torch.version = 2.9.1+cu128; expected >= 2.10: does not hold"),
+        ("env", "env.NCCL_DEBUG=WARN", None, "", 1, "env.NCCL_DEBUG is not known here; expected = WARN: cannot tell"),
+    ],
+)  # fmt: skip
+def test_an_expectation_is_answered_in_a_line(
+    probe: str, expect: str, value: str | float | bool | None, unit: str, code: int, said: str, seen: Seen
+) -> None:
+    seen.show(expect[: re.search("[<>=]", expect).start()], value, unit)  # type: ignore[union-attr]
+    done = run("probe", probe, "--expect", expect, "--lang", "en")
+    assert (done.exit_code, done.stdout, done.stderr) == (code, f"{said}\n", "")
+    chinese = run("probe", probe, "--expect", expect, "--lang", "zh")
+    assert ("期望" in chinese.stdout, chinese.stdout.count("\n")) == (True, 1)
+    both = run("probe", probe, "--expect", expect, "--json", "--lang", "en")
+    assert (both.exit_code, both.stderr) == (code, f"{said}\n")
+    assert json.loads(both.stdout)["schema"] == "logdoc.facts/v1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value", "unit", "said"),
+    [
+        ("limits --expect limit.nofil>=1", None, "", "no probe gives limit.nofil; did you mean limit.nofile?"),
+        ("limits --expect gpu.count>=1", None, "", "limits does not give gpu.count: logdoc probe gpu-list --expect …"),
+        ("--expect gpu.count>=1", None, "", "name the probe that gives gpu.count: logdoc probe gpu-list --expect …"),
+        ("shm --expect shm.total>8GiBs", None, "", "--expect shm.total > 8GiBs: 'gibs' is no unit of it; did you mean GiB?"),
+        ("clock --expect clock.max_error<1GiB", 1.0, "s", "--expect clock.max_error < 1GiB: 'gib' is no unit of it; there are us, "),
+        ("shm --expect shm.total>much", 5, "bytes", "shm.total is a number, and 'much' is none"),
+        ("gpu-list --expect gpu.mig=off", False, "", "gpu.mig is true or false: expect gpu.mig=true or gpu.mig=false"),
+        ("container --expect os.kernel>5", "5.15.0-91-generic", "", "os.kernel = 5.15.0-91-generic is neither a number nor a version"),
+        ("limts --expect limit.nofile>=1", None, "", "limts is not a probe; did you mean limits?"),
+    ],
+)  # fmt: skip
+def test_an_expectation_that_cannot_be_meant_is_no_answer(
+    arguments: str, value: str | float | bool | None, unit: str, said: str, seen: Seen
+) -> None:
+    seen.show(re.split("[<>=]", arguments.split()[-1])[0], value, unit)
+    done = run("probe", *arguments.split())
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"logdoc: {said}")
+
+
+def test_why_nobody_can_tell_is_told(seen: Seen) -> None:
+    seen.show("gpu.free", None, error="nvidia-smi hung")
+    done = run("probe", "gpu-memory", "--expect", "gpu.free>1GiB", "--lang", "en")
+    assert (done.exit_code, done.stderr) == (1, "logdoc: p: nvidia-smi hung\n")
+    assert "cannot tell" in done.stdout
+    seen.show("gpu.free", 1, "bytes", error="another matter")
+    assert run("probe", "gpu-memory", "--expect", "gpu.free>1GiB").stderr == ""
 
 
 def test_an_active_probe_needs_leave_and_an_unknown_one_is_named() -> None:
@@ -72,7 +153,7 @@ def test_hosts_are_reached_by_name_and_port() -> None:
         server.listen()
         where = ["--hosts", "127.0.0.1,localhost", "--port", str(server.getsockname()[1])]
         done = run("probe", "--active", "tcp-reach", *where, "--expect", "tcp.ok=true")
-    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 2)
+    assert (done.exit_code, done.stdout.count(": tcp.ok = true; expected = true: holds\n")) == (0, 2)
     assert run("probe", "--active", "tcp-reach", *where, "--expect", "tcp.ok=true").exit_code == 1
 
 

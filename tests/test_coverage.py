@@ -10,7 +10,7 @@ import pytest
 from logdoc.engine import Engine
 from logdoc.rulebase import RuleSet
 from logdoc.rulebase.coverage import Coverage, coverage, read_table
-from logdoc.rulebase.templates import Scene, appearances, fillings
+from logdoc.rulebase.templates import Slots, appearances, fillings
 from logdoc.types.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,19 +83,19 @@ def test_what_stands_before_a_hole_tells_its_value() -> None:
 
 
 def test_a_named_call_of_the_verbs_file_is_a_verb() -> None:
-    texts = fillings("Call to {name} failed with error %s errno %d", Scene(file="src/misc/ibvwrap.cc"))
+    texts = fillings("Call to {name} failed with error %s errno %d", Slots(file="src/misc/ibvwrap.cc"))
     assert all(text.startswith("Call to ibv_") for text in texts)
 
 
 def test_a_message_wears_the_prefixes_of_its_releases_only() -> None:
-    old = appearances("no route", Scene(file="src/net.cc", line="7", level="WARN", since="2.3.5", until="2.18.6"))
-    new = appearances("no route", Scene(file="src/net.cc", line="7", level="WARN", since="2.30.7"))
+    old = appearances("no route", Slots(file="src/net.cc", line="7", level="WARN", since="2.3.5", until="2.18.6"))
+    new = appearances("no route", Slots(file="src/net.cc", line="7", level="WARN", since="2.30.7"))
     assert [text.strip() for text in old[0]] == ["node1:311:402 [0] net.cc:7 NCCL WARN no route"]
     assert any("(ncclFunction) NCCL WARN no route" in text for text in new[0])
 
 
 def test_an_exception_of_torch_is_tried_as_a_traceback_with_its_rank() -> None:
-    texts = appearances("ValueError: port must be free", Scene(component="c10d", since="2.5"))[0]
+    texts = appearances("ValueError: port must be free", Slots(component="c10d", since="2.5"))[0]
     assert any(text.splitlines()[-1] == "[rank3]: ValueError: port must be free" for text in texts)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,11 +14,16 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from logdoc.engine import Engine, Options
+from logdoc.reader import skim
 from logdoc.render import TextOptions, render_json, render_text
+from logdoc.scanner import ranges
+from logdoc.scanner.ranges import Orders, Scanned, Task, alone
 from logdoc.schemas import report_schema
 from logdoc.sources import discover, source_from_bytes
+from logdoc.types.errors import InputError
 from tests.rulekit import engine_of
 
+DUMP = pickle.dumps({"version": "2.10", "pg_config": {}, "entries": []}, 2)
 VALIDATOR = Draft202012Validator(report_schema())
 
 
@@ -158,6 +166,16 @@ def test_any_bytes_give_a_valid_report(engine: Engine, data: bytes, language: st
         assert long or len(text.splitlines()) <= 25
 
 
+REPEATED = ("99%|#| 9/9 [00:01<00:00, 1it/s]", "9%|#| 9/9 [1it]\r", "[rank3]: ", "[default1]:", "(pid=7) ", '  File "x", line 1',
+            '[{"msg": ', " ", "\t", "\x1b[A", "a.", "File \"x\", line 1, in f ", "[PG 0 Rank 3] ", "\n", "=" * 9, "┃ ", "> ")  # fmt: skip
+
+
+@pytest.mark.parametrize("part", REPEATED)
+def test_what_comes_thousands_of_times_is_read_to_its_end(small: Engine, part: str) -> None:
+    report = small.explain_text(f"start{part * 6_000}\nFire in the rack\n")
+    assert report.diagnoses[0].rule == "a.fire"
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_cutting_and_shuffling_a_log_never_breaks_the_report(engine: Engine, data: st.DataObject) -> None:
@@ -170,10 +188,6 @@ def test_cutting_and_shuffling_a_log_never_breaks_the_report(engine: Engine, dat
 
 
 def test_a_hostile_dump_is_refused_in_a_line_and_alone_is_unreadable_input(small: Engine, tmp_path: Path) -> None:
-    import pickle
-
-    from logdoc.types.errors import InputError
-
     class Evil:
         def __reduce__(self) -> tuple[object, tuple[str]]:
             return (Path.touch, (str(tmp_path / "executed"),))
@@ -187,6 +201,108 @@ def test_a_hostile_dump_is_refused_in_a_line_and_alone_is_unreadable_input(small
     assert report.diagnoses[0].rule == "a.fire"
     assert any("refused" in warning for warning in report.warnings)
     assert not (tmp_path / "executed").exists()
+
+
+def test_a_log_that_goes_away_before_it_is_read_is_a_warning(small: Engine, tmp_path: Path) -> None:
+    for name in ("a.log", "b.log", "nccl_trace_rank_0", "c.log.gz"):
+        (tmp_path / name).write_bytes(
+            gzip.compress(b"x\n") if name.endswith("gz") else DUMP if "trace" in name else b"x\n"
+        )
+    (tmp_path / "d.log").write_text("Fire in the rack\n")
+    found = discover([str(tmp_path)]).sources
+    for name in ("a.log", "nccl_trace_rank_0", "c.log.gz"):
+        (tmp_path / name).unlink()
+    report = small.explain(found)
+    assert report.diagnoses[0].rule == "a.fire"
+    gone = [f"{tmp_path}/{name}: No such file or directory" for name in ("a.log", "c.log.gz", "nccl_trace_rank_0")]
+    assert sorted(report.warnings) == gone
+    assert [source.truncated for source in report.input.sources] == [True, False, True, False, True]
+    for name in ("b.log", "d.log"):
+        (tmp_path / name).unlink()
+    with pytest.raises(InputError) as told:
+        small.explain(found)
+    assert str(told.value).count("No such file") == len(found)
+
+
+@pytest.mark.parametrize("gone", [("big.log",), ("big.log", "packed.log.gz"), ("packed.log.gz", "other.log")])
+def test_of_large_logs_too(
+    small: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(skim, "LARGE", 1000)
+    monkeypatch.setattr(skim, "OPENING_OF_LARGE", 100)
+    text = b"step 1\n" * 500
+    for name in ("big.log", "other.log"):
+        (tmp_path / name).write_bytes(text)
+    (tmp_path / "packed.log.gz").write_bytes(gzip.compress(text))
+    (tmp_path / "z.log").write_bytes(text + b"Fire in the rack\n")
+    found = discover([str(tmp_path)]).sources
+    for name in gone:
+        (tmp_path / name).unlink()
+    report = small.explain(found)
+    assert (report.diagnoses[0].rule, report.diagnoses[0].origin.line) == ("a.fire", 501)
+    assert {source.name for source in report.input.sources if source.truncated} == {
+        f"{tmp_path}/{name}" for name in gone
+    }
+    assert all(any(name in warning for warning in report.warnings) for name in gone)
+    for source in found:
+        Path(str(source.location)).unlink(missing_ok=True)
+    with pytest.raises(InputError, match=r"z.log: cannot be read any more"):
+        small.explain(found)
+
+
+@pytest.mark.parametrize("name", ["a.log", "a.log.gz"])
+@pytest.mark.parametrize("text", [b"", b"\n", b"x", b"x\n", b"step 1\nstep 2"])
+def test_the_last_line_counts_though_nothing_ends_it(
+    small: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: bytes
+) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    (tmp_path / "z.log").write_bytes(b"Fire in the rack\n" * 100)
+    found = discover([str(tmp_path / name), str(tmp_path / "z.log")]).sources
+    lines = [[source.lines for source in small.explain(found).input.sources]]
+    monkeypatch.setattr(skim, "LARGE", 100)
+    lines.append([source.lines for source in small.explain(found).input.sources])
+    assert lines[0] == lines[1] == [len(text.splitlines()), 100]
+
+
+def test_a_large_log_that_goes_away_while_it_is_scanned_is_told(
+    small: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(skim, "LARGE", 1000)
+    monkeypatch.setattr(ranges, "RANGE_BYTES", 1000)
+    monkeypatch.setattr(ranges, "BLOCK_BYTES", 100)
+    log = tmp_path / "big.log"
+    log.write_bytes(b"step 1\n" * 500)
+    (tmp_path / "z.log").write_bytes(b"step 1\n" * 100 + b"Fire in the rack\n")
+
+    def crew(tasks: Iterator[Task], orders: Orders) -> Iterator[Scanned]:
+        for number, scanned in enumerate(alone(tasks, orders)):
+            yield scanned
+            if not number:
+                log.unlink()
+
+    monkeypatch.setattr(skim, "OPENING_OF_LARGE", 100)
+    report = small.explain(discover([str(tmp_path)]).sources, Options(crew=crew))
+    assert (report.diagnoses[0].rule, report.diagnoses[0].origin.line) == ("a.fire", 101)
+    assert [source.truncated for source in report.input.sources] == [True, False]
+    assert any("big.log: " in warning for warning in report.warnings)
+
+
+def test_a_good_run_that_goes_away_is_a_warning(small: Engine, tmp_path: Path) -> None:
+    (tmp_path / "good.log").write_text("step 1\n")
+    good = discover([str(tmp_path / "good.log")]).sources
+    (tmp_path / "good.log").unlink()
+    report = small.explain([source_from_bytes("bad", b"Fire in the rack\n")], Options(baseline=tuple(good)))
+    assert report.diagnoses[0].rule == "a.fire"
+    assert report.warnings == (f"{tmp_path}/good.log: No such file or directory",)
+
+
+def test_a_dump_that_is_too_large_is_not_called_cut_off(
+    small: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logdoc.flight_recorder.read.MAX_BYTES", 1 << 20)
+    (tmp_path / "nccl_trace_rank_0").write_bytes(DUMP[:-1] + b"0" * (1 << 20) + b".")
+    with pytest.raises(InputError, match=r"nccl_trace_rank_0: refused: larger than 1 MiB$"):
+        small.explain(discover([str(tmp_path)]).sources)
 
 
 def test_against_a_good_run_new_kinds_of_lines_stand_out(small: Engine) -> None:

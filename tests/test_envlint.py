@@ -8,9 +8,11 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.version import Version
 
-from logdoc import catalog
+from logdoc.catalog import environment
 from logdoc.envlint import lint, read_job_script, variables_in
+from logdoc.envlint.versions import is_before, is_beyond
 from logdoc.types.report import EnvironmentProblem
 
 
@@ -204,12 +206,12 @@ HOLDS: dict[str, tuple[dict[str, str], dict[str, str], dict[str, object]]] = {
 
 class TestChecks:
     def test_every_check_has_an_example(self) -> None:
-        assert {check.id for check in catalog.env_checks() if not check.silent} == set(HOLDS)
+        assert {check.id for check in environment.env_checks() if not check.silent} == set(HOLDS)
 
     @pytest.mark.parametrize("check_id", sorted(HOLDS))
     @pytest.mark.parametrize("language", ["en", "zh"])
     def test_it_speaks_about_its_example(self, check_id: str, language: str) -> None:
-        (check,) = (check for check in catalog.env_checks() if check.id == check_id)
+        (check,) = (check for check in environment.env_checks() if check.id == check_id)
         seen, versions, context = HOLDS[check_id]
         said = [
             problem
@@ -322,6 +324,17 @@ class TestNames:
         assert problem.severity == "ineffective"
         assert "2.24.3" in problem.problem
         assert "2.21.5" in problem.problem
+
+    def test_minor_releases_are_numbers_not_decimals(self) -> None:
+        assert (is_before(Version("2.9.1"), "2.10", "nccl"), is_before(Version("2.10.3"), "2.9", "nccl")) == (
+            True,
+            False,
+        )
+        assert (is_beyond(Version("2.10.3"), "2.9"), is_beyond(Version("2.9.1"), "2.10")) == (True, False)
+        assert not is_beyond(Version("2.9.1"), "2.9")
+
+    def test_pytorch_may_have_read_a_name_one_release_earlier(self) -> None:
+        assert [is_before(Version(f"2.{minor}.0"), "2.11", "torch") for minor in (9, 10, 11)] == [True, False, False]
 
     def test_an_unreadable_version_is_an_unknown_one(self) -> None:
         assert lint({"NCCL_SOCKET_RETRY_CNT": "100"}, versions={"nccl": "unknown"}) == ()
@@ -588,7 +601,7 @@ class TestReadJobScript:
 
 @given(
     st.dictionaries(
-        st.sampled_from(sorted(catalog.env_variables())), st.one_of(st.none(), st.text(max_size=50)), max_size=20
+        st.sampled_from(sorted(environment.env_variables())), st.one_of(st.none(), st.text(max_size=50)), max_size=20
     )
 )
 def test_any_value_of_any_variable_can_be_judged(seen: dict[str, str | None]) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import logdoc
-from logdoc.probes.base import FactSheet
+from logdoc.probes.collect.gpu import summary
+from logdoc.probes.collect.machine import Sheet
+from logdoc.probes.sheets import FactSheet
 from logdoc.types.finding import Fact
 from tests.clikit import CRASH, run
 from tests.rulekit import write_rule
@@ -101,9 +103,46 @@ def test_own_rules_and_an_engine_for_many_logs(tmp_path: Path) -> None:
         logdoc.load_engine([tmp_path])
 
 
+TIMEOUT = (
+    "[rank{rank}]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn=9, "
+    "NumelOut=9, Timeout(ms)=600000) ran for 600010 milliseconds before timing out.\n"
+)
+
+
+def test_the_rank_table_tells_where_each_rank_hung_and_who_said_nothing() -> None:
+    log = "[rank0]: world_size=4\n[rank1]: step 1\n"
+    log += TIMEOUT.format(rank=0, seq=12, op="ALLREDUCE") + TIMEOUT.format(rank=1, seq=11, op="BROADCAST")
+    report = logdoc.explain(log + TIMEOUT.format(rank=2, seq=12, op="ALLREDUCE"))
+    rows = [(row.rank, row.state, row.last_collective) for row in report.ranks.table]
+    waits = [(0, "waiting", "ALLREDUCE #12"), (1, "waiting", "BROADCAST #11"), (2, "waiting", "ALLREDUCE #12")]
+    assert rows == [*waits, (3, "silent", None)]
+    assert (report.ranks.silent, report.ranks.seen) == ((3,), 3)
+    page = logdoc.rendered(report, "markdown")
+    assert "| Last collective |" in page
+    assert "BROADCAST" in page
+
+
 def sheet(value: float) -> FactSheet:
     fact = Fact(id="rack.temperature", value=value, origin="gpu-list@node-1", host="node-1")
     return FactSheet(host="node-1", facts=(fact,), errors=(), python="python", source="live")
+
+
+def test_the_cards_that_the_collector_lists_are_told_one_by_one(tmp_path: Path) -> None:
+    write_rule(
+        tmp_path,
+        "site.fire",
+        "match: {seen: {regex: 'Fire in the rack'}}\nprobes: [{use: gpu-list, confirms: {fact: gpu.count, gte: 1}}]",
+    )
+    collected = Sheet("gpu-list")
+    summary(
+        collected, [{"index": 0, "name": "NVIDIA A100-SXM4-80GB"}, {"index": 1, "name": "NVIDIA A100-SXM4-80GB"}], ""
+    )
+    facts = tuple(Fact(id=fact["id"], value=fact["value"], origin="gpu-list@node-1") for fact in collected.facts)
+    found = FactSheet(host="node-1", facts=facts, errors=(), python="python", source="live")
+    report = logdoc.explain("[rank3]: Fire in the rack\n", rules=[tmp_path], probes=lambda names: found)
+    assert report.facts.gpus == ("NVIDIA A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB")
+    assert "gpu.names" not in report.facts.other
+    assert logdoc.rendered(report, "html").count("NVIDIA A100-SXM4-80GB") == 1
 
 
 def test_probes_are_asked_only_if_wanted_and_facts_stand_in_for_them(tmp_path: Path) -> None:

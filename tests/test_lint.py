@@ -27,6 +27,9 @@ examples:
 """
 
 FAULTS = {
+    "still to be filled in: FILL IN": ("The rack burns", "FILL IN"),
+    "still to be filled in: 待填写": ("机柜着火", "待填写"),
+    "still to be filled in: FILL IN a command": ("[exit]", "[FILL IN a command]"),
     "the regex does not compile": ("'Fire in (?P<room>[a-z]+)'", "'Fire in (?P<room>[a-z]+'"),
     "is slow on hostile input": ("'Smoke in (?P<room>[a-z]+)'", "'(?:a+)+Smoke in (?P<room>[a-z]+)'"),
     "guarantees no literal": ("'Smoke in (?P<room>[a-z]+)'", "'(?P<room>[a-z]+)'"),
@@ -36,6 +39,11 @@ FAULTS = {
     "zh is not Chinese": ("机柜着火", "Fire"),
     "en contains Chinese": ("The rack burns", "The 机柜 burns"),
     "{hall} is declared nowhere": ('"Smoke in {room}.", zh: "{room} 冒烟。"', '"In {hall}.", zh: "{hall} 冒烟。"'),
+    "no filter is called 'gibb'": (
+        '"Smoke in {room}.", zh: "{room} 冒烟。"',
+        '"{room:gibb}.", zh: "{room:gibb} 冒烟。"',
+    ),
+    "no filter is called 'mb'": ("[exit]", "['exit {room:mb}']"),
     "a command is the same in both": ("[exit]", "[退出]"),
     "must_match is empty": ("must_match: [{log: Fire in hall}]", "must_match: []"),
     "must_not_match is empty": ("[{log: Fires in hall, why: many}]", "[]"),
@@ -47,6 +55,8 @@ FAULTS = {
     "only symptoms are explained": ("kind: cause", "kind: cause\nexplained_by: [site.fire]"),
     "say how to see that the fix worked": ("verify: {run: 'true'}", "verify: {}"),
     "no rule is called 'site.flood'": ("kind: cause", "kind: cause\nmasks: [site.flood]"),
+    "no rule is called 'site.smoke'": ("kind: cause", "kind: cause\nstatus: retired\nreplaced_by: site.smoke"),
+    "only a retired rule is replaced": ("kind: cause", "kind: cause\nreplaced_by: site.fire"),
 }
 
 
@@ -74,6 +84,17 @@ def test_each_fault_is_told(fault: str, tmp_path: Path) -> None:
     ("good", "bad", "fault"),
     [
         ("log: Fire in hall", "log: Water in hall", "does not match"),
+        (
+            "log: Fire in hall",
+            "log: 'no. [rank1]: Fire in 7 halls'",
+            "seen gets as far as 'Fire in ' and finds '7 halls', not",
+        ),
+        (
+            "{log: Fire in hall}",
+            "{log: Smoke at hall, expect: {signature: smelt}}",
+            "smelt gets as far as 'Smoke ' and",
+        ),
+        ("regex: 'Fire", "not: [all], regex: 'Fire", "; the regex of seen does: see its not, from and scope"),
         ("log: Fires in hall", "log: Fire in hall", "matches, but must not"),
         ("{log: Fire in hall}", "{log: Fire in hall, expect: {line: 2}}", "matches at line [1], not at 2"),
         ("{log: Fire in hall}", "{log: Fire in hall, expect: {rank: 3}}", "blames rank ['None'], not 3"),

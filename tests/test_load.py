@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from logdoc.rulebase import build_index, load_rules
+from logdoc.engine import Engine
+from logdoc.rulebase import build_index, load_rules, rule_roots
 from logdoc.types.errors import RulesError
 from tests.rulekit import write_rule
 
@@ -34,6 +35,15 @@ def test_all_faults_of_all_files_are_told(tmp_path: Path) -> None:
         "a/c.yaml:1:1: match: this key is required",
     ):
         assert place in told
+
+
+def test_a_pattern_that_does_not_compile_is_told_beside_other_faults(tmp_path: Path) -> None:
+    write_rule(
+        tmp_path, "a.b", "match: {seen: {regex: 'an open (group'}, other: {regex: [1]}, third: 4}\nseverity: dire"
+    )
+    told = faults(tmp_path)
+    assert "a/b.yaml:6:16: match.seen.regex: missing ), unterminated subpattern at position 8" in told
+    assert [line for line in told if "severity" in line]
 
 
 def test_id_and_path_must_agree(tmp_path: Path) -> None:
@@ -78,3 +88,21 @@ def test_a_later_root_overrides_by_id(tmp_path: Path) -> None:
     assert rules.overridden == ("a.b",)
     assert rules["a.b"].match["seen"].regex == "an own line"
     assert rules.digest != load_rules([tmp_path / "one"]).digest
+
+
+def test_a_cause_of_an_area_of_ones_own_explains_the_shipped_symptoms(tmp_path: Path) -> None:
+    write_rule(tmp_path, "site.rack-power", "match: {seen: {regex: 'RACK 7 POWER LOST'}}")
+    engine = Engine(load_rules([*rule_roots()[:1], tmp_path]))
+    log = (
+        "[rank3]: RACK 7 POWER LOST\n"
+        "[rank0]: RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] "
+        "Connection closed by peer [10.0.0.3]:47025\n"
+    )
+    (only,) = engine.explain_text(log).diagnoses
+    assert (only.rule, only.explains) == ("site.rack-power", ("collective.remote-error",))
+
+
+def test_an_area_that_is_shipped_is_explained_as_its_rules_say(tmp_path: Path) -> None:
+    write_rule(tmp_path, "perf.rack-slow", "match: {seen: {regex: 'RACK 7 IS SLOW'}}")
+    shipped = load_rules(rule_roots()[:1]).rules["collective.remote-error"]
+    assert load_rules([*rule_roots()[:1], tmp_path]).rules["collective.remote-error"] == shipped

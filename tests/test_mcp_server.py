@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from logdoc.engine import Engine
+from tests.clikit import run
 
 mcp = pytest.importorskip("mcp")
 
@@ -66,6 +67,40 @@ async def test_text_search_page_probes_and_lint(server: Any) -> None:
     assert (await call(server, "run_probes", probes=["rm -rf"]))[0]
     _, lint, _ = await call(server, "lint_env", settings={"NCCL_ALGO": "simple"})
     assert lint["problems"][0]["variable"] == "NCCL_ALGO"
+
+
+@pytest.mark.parametrize("words", ["Connection closed by peer", "无法", "Xid"])
+async def test_a_search_finds_what_the_command_line_finds(server: Any, words: str) -> None:
+    _, found, _ = await call(server, "search_rules", query=words)
+    listed = [line.split()[0] for line in run("rules", "search", words)[1].splitlines()]
+    assert [one["rule"] for one in found["rules"]] == listed
+    scores = [one["score"] for one in found["rules"]]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1 for score in scores)
+
+
+async def test_a_search_orders_by_fit_and_shows_no_hole(server: Any) -> None:
+    _, found, _ = await call(server, "search_rules", query="out of memory")
+    first, *others = found["rules"]
+    assert first["rule"] == "memory.gpu-oom"
+    assert first["score"] > max(one["score"] for one in others)
+    _, found, _ = await call(server, "search_rules", query="launch failure")
+    assert "gpu.launch-failure" in {one["rule"] for one in found["rules"]}
+    assert not [one for one in found["rules"] if "{" in one["title"]]
+
+
+async def test_an_empty_log_is_no_pass(server: Any, tmp_path: Path) -> None:
+    (tmp_path / "logs" / "none.log").touch()
+    for asked in ({"text": ""}, {"path": str(tmp_path / "logs" / "none.log")}):
+        failed, _, text = await call(server, "explain_log", **asked)
+        assert failed
+        assert "nothing to read" in text
+
+
+async def test_what_was_not_read_is_told(server: Any, tmp_path: Path) -> None:
+    (tmp_path / "logs" / "weights.log").write_bytes(bytes(range(256)) * 20)
+    _, report, _ = await call(server, "explain_log", path=str(tmp_path / "logs"))
+    assert ["1 binary file" in warning for warning in report["warnings"]] == [True]
 
 
 async def test_over_real_pipes(tmp_path: Path) -> None:

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from typing import Literal, get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logdoc.render import FORMATS, format_of, parts, rendered
+from logdoc.flight_recorder.model import Kind
+from logdoc.kept.sentences import sentences
+from logdoc.render import FORMATS, TextOptions, format_of, parts, render_text, rendered
 from logdoc.render.budget import Need, Piece, fitting
 from logdoc.render.plain import cut, cut_bytes, one_line, visible
 from logdoc.render.timeline import MOST_COLUMNS, MOST_ROWS, timeline_grid
 from logdoc.types.errors import InputError
-from logdoc.types.report import RankRow, Ranks, TimelineEntry
+from logdoc.types.report import (
+    Abnormal,
+    FlightRecorder,
+    ProbeLine,
+    RankRow,
+    Ranks,
+    RecordedPlace,
+    Report,
+    Restart,
+    TimelineEntry,
+)
 from tests.reportkit import Language, diagnosis, fix, healthy, hostile, rank_row, report, unrecognised
 
 FAMILY = "👩‍👩‍👧‍👦"
@@ -167,3 +183,111 @@ def test_one_line_is_one_line() -> None:
     assert one_line(" a\n  b\r\n\u2028c ") == "a b \\u2028c"
     row: RankRow = rank_row(1)
     assert row.rank == 1
+
+
+ENGLISH = {text.en for key, text in sentences("phrases.yaml").items() if key.startswith("word.")} | {
+    "fix-first", "replace-node", "changes-results", "needs-admin", "first_error", "cannot-tell",
+}  # fmt: skip
+
+
+def in_every_state() -> Report:
+    """A Chinese report in which every word of logdoc's own stands: states, risks, outcomes, advice, roles."""
+    roles: tuple[Literal["culprit", "suspect", "waiting"], ...] = ("culprit", "suspect", "waiting")
+    places = [
+        RecordedPlace(rank=rank, role=role, group="tp", operation="ALLREDUCE", frame=None)
+        for rank, role in enumerate(roles)
+    ]
+    recorded = FlightRecorder(
+        source="a", kind="lagging", culprits=(0,), suspects=(1,), without_dump=(), places=tuple(places)
+    )
+    probes = [
+        ProbeLine(id="p", outcome=outcome, summary="1", host="h", same_host=True, ran="x")
+        for outcome in ("confirms", "refutes", "unknown")
+    ]
+    fixes = [fix("甲", why=None, risk=risk) for risk in ("safe", "slower", "changes-results", "needs-admin")]
+    found = [
+        diagnosis(
+            rule=f"a.{status}", title="甲", summary="乙", status=status, probes=probes, fixes=fixes, attempts=(0, 1)
+        )
+        for status in ("confirmed", "likely", "possible", "refuted")
+    ]
+    states = ("failed", "killed", "waiting", "silent", "finished", "unknown")
+    table = tuple(rank_row(rank, state) for rank, state in enumerate(states))
+    return report(
+        "zh",
+        headline="甲",
+        diagnoses=tuple(found),
+        ranks=Ranks(world_size=6, seen=6, first_failure=0, silent=(3,), table=table),
+        environment=(),
+        restart=Restart(advice="fix-first", reason="丙"),
+        warnings=("丁",),
+        flight_recorder=(recorded,),
+    )
+
+
+@pytest.mark.parametrize("form", sorted({form.name for form in FORMATS} - {"json", "jsonl"}))
+def test_a_chinese_report_says_no_word_of_its_own_in_english(form: str) -> None:
+    told = [rendered(in_every_state(), form, redacted=False)]
+    if form == "text":
+        told = [render_text(in_every_state(), TextOptions(long=long, why=long)) for long in (False, True)]
+    for text in told:
+        readable = re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL)
+        assert [word for word in ENGLISH if re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", readable)] == []
+
+
+def test_what_broke_several_attempts_is_said_on_every_surface() -> None:
+    recurring = report(diagnoses=(diagnosis(attempts=(0, 1, 2)),))
+    for form in {form.name for form in FORMATS} - {"json", "jsonl"}:
+        assert "It broke 3 attempts of this job in the same way." in re.sub(
+            r"\s+|\\(?=[.,])", " ", rendered(recurring, form, redacted=False)
+        )
+
+
+def test_what_no_good_run_said_is_told_on_every_surface() -> None:
+    new = Abnormal(source="logs/a.log", line=9, rank=None, text="flux capacitor at 12 degrees")
+    for form in {form.name for form in FORMATS} - {"json", "jsonl"}:
+        text = rendered(replace(unrecognised(), novel=(new,)), form, redacted=False)
+        assert "flux capacitor at 12 degrees" in text, form
+
+
+def test_every_kind_of_recorded_trouble_has_its_words() -> None:
+    assert {f"recorded.{kind}" for kind in get_args(Kind)} <= set(sentences("phrases.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_code"),
+    [
+        ("from torch.distributed.elastic.multiprocessing.errors import record   # then @record", True),
+        ("DataLoader(..., num_workers=0)", True),
+        ("with Join([model]): ...", True),
+        ("@record", True),
+        ("x = x.contiguous()", True),
+        ("if int(os.environ['RANK']) == 0: prepare()", True),
+        ("nvidia-smi   # then look(at) = it", False),
+        ("export NCCL_PROTO=Simple", False),
+        ("NCCL_DEBUG=INFO torchrun ...", False),
+        ("ulimit -l unlimited", False),
+        ("python -c 'import torch; print(torch.__version__)'", False),
+        ("kill $(pgrep -f train.py)", False),
+        ("--overwrite_output_dir", False),
+        ("#SBATCH --mem=0", False),
+        ("f(" * 200, False),
+        ("f(\ud800)\x00", False),
+    ],
+)
+def test_a_line_for_the_script_is_told_from_a_command(line: str, is_code: bool) -> None:
+    assert parts.is_python(line) is is_code
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_lines_for_the_script_are_marked(language: Language) -> None:
+    typed = ("first --now", "DataLoader(ds, num_workers=0)", "x = 1", "last --now")
+    shown = report(language, diagnoses=(diagnosis(fixes=(fix(commands=typed),)),))
+    label = {"en": ("in the script:", "in the shell:"), "zh": ("写在脚本里：", "在终端执行：")}[language]
+    lines = [line.strip() for line in render_text(shown).splitlines()]
+    start = lines.index("first --now")
+    assert lines[start : start + 6] == ["first --now", label[0], typed[1], typed[2], label[1], "last --now"]
+    blocks = re.findall(r"```(sh|python)\n(.*?)\n```", rendered(shown, "markdown"), re.DOTALL)
+    assert blocks[:3] == [("sh", "first --now"), ("python", f"{typed[1]}\n{typed[2]}"), ("sh", "last --now")]
+    for form in ("html", "slack", "teams", "termination"):
+        assert f"# {label[0][:-1]}" in rendered(shown, form)

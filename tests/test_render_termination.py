@@ -1,4 +1,4 @@
-"""The Kubernetes termination message: 4,096 bytes at most, whole lines, fixes before evidence."""
+"""The Kubernetes termination message: 4,096 bytes at most, whole lines, evidence before fixes, no Slurm in a pod."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def test_ordinary_reports(language: Language) -> None:
     lines = checked(render_termination(report(language)))
     assert lines[0] == "✗ Rank 3 (node-b): GPU memory ran out; 7 other ranks failed because of it"
     assert "  torchrun --nproc-per-node 8 train.py --batch-size 4" in lines
-    assert lines[-1].startswith("rank_3.log:812 r3 │ torch.OutOfMemoryError")
+    shown = next(number for number, line in enumerate(lines) if line.startswith("rank_3.log:812 r3 │ torch.OutOf"))
+    assert shown < lines.index("  torchrun --nproc-per-node 8 train.py --batch-size 4")
     assert len(checked(render_termination(healthy(language)))) == 1
 
 
@@ -36,6 +37,23 @@ def test_the_worst_report(language: Language, diagnoses: int) -> None:
 @pytest.mark.parametrize("text", [*HOSTILE, LONG, "显存" * 5000, "👩‍👩‍👧‍👦" * 2000, "\n" * 9000])
 def test_any_text_anywhere(text: str) -> None:
     checked(render_termination(saying(text)))
+
+
+def test_commands_are_those_of_a_pod() -> None:
+    fixes = tuple(
+        fix("Look", applies=applies, commands=(f"{applies} it",)) for applies in ("any", "slurm", "docker", "k8s")
+    )
+    lines = checked(render_termination(report(diagnoses=(diagnosis(fixes=fixes),))))
+    shown = [line.strip() for line in lines if line.startswith("  ") and " it" in line]
+    assert shown == ["any it", "k8s it"]
+    none = (
+        fix("Look", applies="docker", commands=("docker it",)),
+        fix("Look", applies="slurm", commands=("slurm it",)),
+    )
+    lines = checked(render_termination(report(diagnoses=(diagnosis(fixes=none),))))
+    assert ("  docker it" in lines, "  slurm it" in lines) == (True, False)
+    only = (fix("Look", applies="slurm", commands=("slurm it",)),)
+    assert "  slurm it" in checked(render_termination(report(diagnoses=(diagnosis(fixes=only),))))
 
 
 def test_evidence_is_dropped_first_and_the_best_fix_never() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from logdoc.catalog import env_variable
+from logdoc.catalog.environment import env_variable
 from logdoc.probes.specs import PROBES, spec
 from logdoc.reporting.fixes import verification
 from logdoc.rulebase import load_rules, rule_roots

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from logdoc.engine import Engine
-from logdoc.probes.base import FactSheet, Runner
+from logdoc.probes.collecting import Runner
+from logdoc.probes.sheets import FactSheet
 from logdoc.sources import discover
 from logdoc.tui import case as case_module
 from logdoc.tui.case import LogCase, Stopped, Watch, stoppable

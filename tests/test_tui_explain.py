@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 from textual.command import CommandPalette
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.widgets import Static
+from textual.widgets._footer import FooterKey
 
+from logdoc.sources import source_from_bytes
 from logdoc.tui.case import Stopped, Watch
 from logdoc.tui.detail_tabs import DetailTabs, Rows
 from logdoc.tui.explain_screen import Hypotheses
 from logdoc.tui.folding import PickList, Prose
 from logdoc.tui.help_screen import HelpScreen, key_names
 from logdoc.tui.log_pane import LogPane
+from logdoc.tui.room import TooSmall
 from logdoc.tui.rules_screen import RulesScreen
 from logdoc.types.errors import InputError, RuleProblem, RulesError
 from logdoc.types.report import Report
@@ -158,8 +162,9 @@ async def test_goto_a_line(tmp_path: Path) -> None:
         assert "shard 29" in drawn(pilot)
         await press(pilot, "g", *"9999", "enter")
         assert log(pilot).cursor == 41
-        await press(pilot, "g", *"x", "enter")
+        await press(pilot, "g", *"1,000", "enter", "g", *"x", "enter")
         assert log(pilot).cursor == 41
+        assert [note.message for note in pilot.app._notifications] == ["Type a line number, 1 to 41"]
         assert explained(pilot.app).log_panel.prompt.display
 
 
@@ -302,14 +307,92 @@ async def test_zoom_gives_the_screen_to_one_part_and_back(tmp_path: Path) -> Non
         assert pilot.app.screen.maximized is None
 
 
-async def test_r_shows_the_rule_and_escape_comes_back(tmp_path: Path) -> None:
+async def test_capital_r_shows_the_rule_and_escape_comes_back(tmp_path: Path) -> None:
     async with app_of(FixedCase(), tmp_path).run_test(size=SIZE) as pilot:
         await settled(pilot)
-        await press(pilot, "r")
+        await press(pilot, "R")
         assert isinstance(pilot.app.screen, RulesScreen)
         assert pilot.app.screen.shown == "memory.test-oom"
         await press(pilot, "escape")
         assert explained(pilot.app)
+
+
+async def test_the_zoom_goes_where_the_keys_go(tmp_path: Path) -> None:
+    async with app_of(FixedCase(), tmp_path).run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        screen = explained(pilot.app)
+        await press(pilot, "z", "down")
+        assert screen.maximized is screen.query_one(Hypotheses)
+        for keys, part in (("3", screen.tabs), ("e", screen.log_panel), ("2", screen.tabs), ("/", screen.log_panel)):
+            await press(pilot, *keys)
+            assert screen.maximized is not None
+            assert part in screen.maximized.ancestors_with_self
+        await press(pilot, "enter", "3", "down", "enter")
+        assert screen.maximized is screen.log_panel
+        assert "›  8 " in drawn(pilot)
+
+
+async def test_help_and_quit_are_the_last_to_leave_the_footer(tmp_path: Path) -> None:
+    async with app_of(FixedCase(), tmp_path).run_test(size=(200, 24)) as pilot:
+        await settled(pilot)
+        for width, others in ((80, "/nerpcl"), (60, "/nepr"), (40, "/ne"), (13, "")):
+            await pilot.resize_terminal(width, 24)
+            await settled(pilot)
+            keys = list(pilot.app.screen.query(FooterKey))
+            assert {key.key_display for key in keys} == {*others, "?", "q"}
+            assert all(key.region.right <= width for key in keys)
+
+
+@pytest.mark.parametrize("size", [(30, 24), (80, 8), (30, 8)])
+async def test_a_terminal_that_is_too_small_is_told_so_and_shows_one_part(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    async with app_of(FixedCase(), tmp_path).run_test(size=size) as pilot:
+        await settled(pilot)
+        notice = pilot.app.screen.query_one(TooSmall)
+        assert notice.region == Region(0, 0, *size)
+        assert f"{size[0]}×{size[1]} is too small" in notice.said.plain
+        await press(pilot, "l", "z")
+        assert "太小" in notice.said.plain
+        assert not notice.region
+        assert pilot.app.screen.query_one(Hypotheses).region.width == size[0]
+        await press(pilot, "z")
+        await pilot.resize_terminal(*SIZE)
+        await settled(pilot)
+        assert not notice.region
+        assert pilot.app.focused is pilot.app.screen.query_one(Hypotheses)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (60, 15)])
+async def test_a_small_terminal_shows_every_part(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with app_of(FixedCase(), tmp_path).run_test(size=size) as pilot:
+        await settled(pilot)
+        screen = explained(pilot.app)
+        for part in (screen.query_one(Hypotheses), screen.tabs, screen.log_panel):
+            assert Region(0, 0, *size).contains_region(part.region)
+            assert part.region.width >= 16
+        assert f"✗›  {OOM_LINE}" in drawn(pilot)
+
+
+async def test_ctrl_c_names_the_key_that_the_footer_names(tmp_path: Path) -> None:
+    async with app_of(FixedCase(), tmp_path).run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        await press(pilot, "ctrl+c")
+        assert [note.message for note in pilot.app._notifications] == ["q leaves logdoc"]
+
+
+async def test_a_job_without_lines_gives_its_room_away(tmp_path: Path) -> None:
+    dump = replace(source_from_bytes("nccl_trace_rank_0", b"\x80"), kind="flight-recorder")
+    async with app_of(FixedCase(sources=(dump,)), tmp_path).run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        assert list(pilot.app._notifications) == []
+        assert explained(pilot.app).log_panel.region.height == 2
+        for key in ("slash", "g", "0"):
+            await press(pilot, key)
+            assert [note.message for note in pilot.app._notifications] == ["No log with lines to show"]
+            assert pilot.app.focused is pilot.app.screen.query_one(Hypotheses)
+        await press(pilot, "e")
+        assert [LOG_NAME in note.message for note in pilot.app._notifications] == [True]
 
 
 async def test_the_timeline_leads_to_the_log(tmp_path: Path) -> None:
@@ -327,7 +410,7 @@ async def test_a_log_without_diagnosis_has_a_screen_too(tmp_path: Path, made: ob
     async with app_of(case, tmp_path).run_test(size=SIZE) as pilot:
         await settled(pilot)
         assert rows(pilot, "#hypotheses")[0].split()[0] in "✓?"
-        await press(pilot, *"123456", "e", "n", "c", "y", "r", "p", "l")
+        await press(pilot, *"123456", "e", "n", "c", "y", "R", "r", "p", "l")
         assert made("en").headline in shown(pilot, "#headline")
 
 
@@ -373,7 +456,7 @@ async def test_what_goes_wrong_is_said_in_one_line(tmp_path: Path, fault: Except
     async with app_of(Unreadable(), tmp_path).run_test(size=SIZE) as pilot:
         await settled(pilot)
         assert [note.message for note in pilot.app._notifications] == [said]
-        await press(pilot, "c", "y", "e", "p", "r")
+        await press(pilot, "c", "y", "e", "p", "R")
 
 
 async def test_invalid_rules_end_the_ui_with_their_exit_code(tmp_path: Path) -> None:

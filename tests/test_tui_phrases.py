@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logdoc.reporting.wording import PLACEHOLDER
+from logdoc.kept.sentences import PLACEHOLDER
 from logdoc.tui.marks import bar, data, printable, short_place
 from logdoc.tui.phrases import Voice, phrases
 
@@ -25,6 +25,7 @@ MADE_UP = (
     "severity.",
     "role.",
     "relation.",
+    "change.",
 )
 SAME = {"timeline.rank", "log.searching", "job.flight_recorder", "key.language", "state.unknown"}
 

@@ -12,7 +12,7 @@ from logdoc.engine import Engine
 from logdoc.rulebase import RuleSet
 from logdoc.rulebase.search import rules_with
 from logdoc.tui.folding import PickList, Prose
-from logdoc.tui.rules_screen import RuleSearch, RulesScreen, linked, related
+from logdoc.tui.rules_screen import RelatedList, RuleSearch, RulesScreen, linked, related
 from logdoc.tui.try_screen import TryScreen
 from tests.tuikit import app_of, press, settled, small_rules
 
@@ -57,6 +57,33 @@ async def test_search_as_you_type(tmp_path: Path) -> None:
         await press(pilot, "slash", *"z", "slash", *"l")
         assert browser(pilot).query_one(RuleSearch).value == "z/l"
         assert listed(pilot) == []
+
+
+async def test_the_page_follows_the_search_and_the_cursor(tmp_path: Path) -> None:
+    async with app_of(None, tmp_path).run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        await press(pilot, "slash", *"exitcode")
+        assert "# Title of process.test-exit" in page(pilot)
+        await press(pilot, *"zz")
+        assert page(pilot) == "No rule speaks of these words."
+        assert not browser(pilot).query_one(RelatedList).display
+        await press(pilot, "enter", "c", "escape", "up")
+        assert page(pilot).startswith("# memory\n\n- [`memory.test-oom`](rule:memory.test-oom)")
+        assert not browser(pilot).query_one(RelatedList).display
+        await press(pilot, "l")
+        assert "标题 memory.test-oom" in page(pilot)
+        assert page(pilot).startswith("# memory")
+        await press(pilot, "down")
+        assert browser(pilot).shown == "memory.test-oom"
+
+
+async def test_only_the_last_of_many_pages_asked_for_stays(tmp_path: Path) -> None:
+    async with app_of(None, tmp_path).run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        for rule in ("process.test-exit", "memory.test-oom") * 5 + ("process.test-exit",):
+            browser(pilot).show(rule)
+        await settled(pilot)
+        assert "# Title of process.test-exit" in page(pilot)
 
 
 async def test_relations_are_links_and_a_list_for_the_keyboard(tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ def test_in_a_real_terminal(terminal: Terminal, command: str) -> None:
     screen = terminal.until(f"line {OOM_LINE} of 41")
     assert "✗" in screen
     assert len(screen.rstrip("\n").split("\n")) == 24
+    terminal.keys("g999", "Enter")  # in one go, as the search below
+    terminal.until("line 41 of 41")
     terminal.keys("/watchdog")  # at once: the search must take what is typed right behind its key
     terminal.until("line 9 of 41")
     terminal.keys("Enter")

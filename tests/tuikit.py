@@ -16,6 +16,7 @@ from logdoc.sources import Source, source_from_bytes
 from logdoc.tui.app import LogdocApp
 from logdoc.tui.case import Case, Watch
 from logdoc.tui.explain_screen import ExplainScreen
+from logdoc.tui.freshness import Change
 from logdoc.types.report import (
     Diagnosis,
     EnvironmentProblem,
@@ -200,6 +201,16 @@ class FixedCase:
     made: Callable[[str, bool], Report] = lambda language, probed: report(language, probed=probed)
     asked: list[str] = field(default_factory=list)
     probed: bool = False
+    rereadable: bool = True
+    changed: Change = ""
+
+    def change(self) -> Change:
+        return self.changed
+
+    def reread(self, language: str, watch: Watch) -> Report:
+        self.asked.append(f"reread {language}")
+        self.probed, self.changed = False, ""
+        return self.made(language, False)
 
     def report(self, language: str, watch: Watch) -> Report:
         self.asked.append(f"report {language}")

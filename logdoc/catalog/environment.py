@@ -11,7 +11,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal
 
-from logdoc.catalog.tables import bilingual, document, meaning, rows
+from logdoc.kept.data import document, rows
+from logdoc.kept.sentences import bilingual, meaning
 from logdoc.types.rule import Text
 from logdoc.types.value import dataclass
 
@@ -184,12 +185,6 @@ def allocator_keys() -> Mapping[str, AllocatorKey]:
 def env_checks() -> tuple[EnvCheck, ...]:
     """Checks of values, combinations first so that the graver word wins a topic. In file order otherwise."""
     return tuple(_check(entry) for name in ("env_combinations.yaml", "env_checks.yaml") for entry in document(name))
-
-
-@cache
-def env_wording() -> Mapping[str, Text]:
-    """What envlint's general checks say, with placeholders."""
-    return MappingProxyType({key: bilingual(value) for key, value in document("env_wording.yaml").items()})
 
 
 @cache

@@ -1,15 +1,16 @@
-"""What the GPU, its driver and its libraries say in codes: CUDA errors, Xids, NVLink detail, NCCL, cuBLAS, cuDNN.
+"""What the GPU, its driver and its libraries say in codes: CUDA errors, Xids, NCCL, cuBLAS, cuDNN.
 
 Decodes; does not judge. Sources: CUDA 13.0's error texts, NVIDIA's public Xid catalogue (2025-10), NCCL's init.cc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal
 
-from logdoc.catalog.tables import meaning, rows
+from logdoc.kept.data import rows
+from logdoc.kept.sentences import meaning
 from logdoc.types.rule import Text
 from logdoc.types.value import dataclass
 
@@ -39,18 +40,6 @@ class Xid:
     fault: Fault | None
     action: Action | None
     meaning: Text
-
-
-@dataclass(frozen=True, slots=True)
-class NvlinkDetail:
-    """The detail words of Xid 144 to 150. `action` may also be `follow-xid-154`: that Xid says what to do."""
-
-    xid: int
-    unit: str
-    error_status: int
-    action: str
-    investigate: str
-    severity: Literal["fatal", "link-fatal", "non-fatal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,45 +98,6 @@ def _xids() -> Mapping[int, Xid]:
         code = int(row["code"])
         table[code] = Xid(code, row["mnemonic"], row["in_use"] == "yes", fault, action, meaning(row))
     return table
-
-
-def xid_nvlink(code: int, intrinfo: int, error_status: int) -> tuple[NvlinkDetail, ...]:
-    """Decode an NVLink 5 Xid (144 to 150) from its interrupt word and error status, as the kernel line prints them.
-
-    Several details can be set at once. An unknown pattern gives an empty tuple.
-    """
-    word = f"{intrinfo & 0xFFFFFFFF:032b}"
-    return tuple(
-        detail
-        for patterns, detail in _nvlink_details()
-        if detail.xid == code and any(_fits(word, one) for one in patterns) and _reported(detail, error_status)
-    )
-
-
-@cache
-def _nvlink_details() -> tuple[tuple[tuple[str, str], NvlinkDetail], ...]:
-    return tuple(_nvlink_rows())
-
-
-def _nvlink_rows() -> Iterator[tuple[tuple[str, str], NvlinkDetail]]:
-    for row in rows("xid_nvlink.tsv"):
-        severity: Any = row["severity"]
-        status = int(row["error_status"], 16)
-        detail = NvlinkDetail(int(row["xid"]), row["unit"], status, row["action"], row["investigate"], severity)
-        yield (row["intrinfo_v1"], row["intrinfo_v2"]), detail
-
-
-_EVENT_XID = 149  # its status is a number of an event; the other units' status is a set of bits
-
-
-def _fits(word: str, pattern: str) -> bool:
-    return all(wanted in ("-", bit) for wanted, bit in zip(pattern, word, strict=True))
-
-
-def _reported(detail: NvlinkDetail, status: int) -> bool:
-    if detail.xid == _EVENT_XID or detail.error_status == 0:
-        return detail.error_status == status
-    return bool(detail.error_status & status)
 
 
 def nccl_result(code: int) -> NcclResult | None:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from logdoc.catalog.tables import meaning, rows
+from logdoc.kept.data import rows
+from logdoc.kept.sentences import meaning
 from logdoc.types.rule import Text
 from logdoc.types.value import dataclass
 
@@ -59,12 +60,12 @@ class SchedulerState:
 
 
 def exit_status(code: int | str) -> ExitStatus | None:
-    """Decode an exit code: 137, -9 (Python's way), or Slurm's `exit:signal` pair such as `0:9`."""
+    """Decode an exit code: 137, -9 (Python's way), Slurm's `exit:signal` pair such as `0:9`, or a signal's name."""
     if isinstance(code, str):
-        pair = re.fullmatch(r"\s*(-?\d{1,4})(?::(\d{1,3}))?\s*", code)
-        if pair is None:
+        read = _status_of(code.strip())
+        if read is None:
             return None
-        code = -int(pair[2]) if pair[2] and int(pair[2]) else int(pair[1])
+        code = read
     special = _exit_codes().get(code)
     if special is not None:
         return special
@@ -73,6 +74,15 @@ def exit_status(code: int | str) -> ExitStatus | None:
     if row is not None:
         return ExitStatus(code, row["name"], row["role"], meaning(row))
     return ExitStatus(code, None, *_by_itself()) if 0 <= code <= 255 else None
+
+
+def _status_of(text: str) -> int | None:
+    """An exit code as it is written, as a number; a death by signal is negative."""
+    pair = re.fullmatch(r"(-?\d{1,4})(?::(\d{1,3}))?", text)
+    if pair is None:
+        name = f"SIG{text.upper().removeprefix('SIG')}"
+        return next((-number for number, row in _signals().items() if row["name"] == name), None)
+    return -int(pair[2]) if pair[2] and int(pair[2]) else int(pair[1])
 
 
 @cache
@@ -138,10 +148,13 @@ def _slurm() -> Mapping[str, SchedulerState]:
 
 
 def kubernetes_reason(name: str) -> SchedulerState | None:
-    """A Kubernetes reason (`OOMKilled`) of a container, pod, job, node or event."""
-    return _kubernetes().get(name.strip())
+    """A Kubernetes reason (`OOMKilled`, in any case) of a container, pod, job, node or event."""
+    return _kubernetes().get(name.strip().casefold())
 
 
 @cache
 def _kubernetes() -> Mapping[str, SchedulerState]:
-    return {row["name"]: SchedulerState(row["name"], row["class"], meaning(row)) for row in rows("k8s_reasons.tsv")}
+    return {
+        row["name"].casefold(): SchedulerState(row["name"], row["class"], meaning(row))
+        for row in rows("k8s_reasons.tsv")
+    }

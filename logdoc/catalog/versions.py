@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from logdoc.catalog.tables import meaning, rows
+from logdoc.kept.data import rows
 from logdoc.kept.patterns import lazily
+from logdoc.kept.sentences import meaning
 from logdoc.types.rule import Text
 from logdoc.types.value import dataclass
 
@@ -44,11 +45,10 @@ class ArchSupport:
 
 @dataclass(frozen=True, slots=True)
 class GpuModel:
-    """A GPU by its marketing name. `segment`: datacenter, workstation, consumer or embedded."""
+    """A GPU by its marketing name, and its compute capability."""
 
     fragment: str
     sm: str
-    segment: str
     source: str
 
 
@@ -116,7 +116,7 @@ def cuda_min_driver(cuda: str) -> DriverRequirement | None:
     return DriverRequirement(row["cuda"], row["minimum_linux"], row["shipped_linux"], row["source"])
 
 
-def arch_min_cuda(sm: str) -> ArchSupport | None:
+def arch_support(sm: str) -> ArchSupport | None:
     """The toolkits for an architecture, written `sm_90`, `sm_90a`, `compute_90`, `9.0` or `90`."""
     found = re.search(r"(\d+)\.(\d)|(\d+)(\d)", sm)
     if found is None:
@@ -135,7 +135,7 @@ def gpu_model(name: str) -> GpuModel | None:
     """The model a device name contains (`NVIDIA A100-SXM4-80GB` is an A100); the longest fragment wins."""
     for row, pattern in _gpu_patterns():
         if pattern.search(name):
-            return GpuModel(row["fragment"], row["sm"], row["segment"], row["source"])
+            return GpuModel(row["fragment"], row["sm"], row["source"])
     return None
 
 

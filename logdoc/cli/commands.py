@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from logdoc import __version__
 from logdoc.cli.arguments import COMMANDS, explain_arguments, names_input
@@ -40,7 +41,7 @@ class _Front(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and names_input(args[0]):
             args = ["explain", *args]
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             near = get_close_matches(args[0], COMMANDS, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             ctx.fail(f"There is no command and no file {args[0]!r}.{hint}")
@@ -54,6 +55,10 @@ class _Front(click.Group):
             click.echo(ctx.get_help(), err=True)
             ctx.exit(2)
         return super().parse_args(ctx, args if words is None else ["explain", *words])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """A command's name or, as a path alone is explained, a file's."""
+        return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
 
     def get_help(self, ctx: click.Context) -> str:
         """No wider than the page that is kept for the usual case."""

@@ -120,6 +120,13 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
+def counted(what: str, number: int, language: str) -> str:
+    """`1 rule`, `2 rules`: the sentences `one.WHAT` and `many.WHAT`."""
+    from logdoc.reporting.wording import phrase
+
+    return phrase(f"{'one' if number == 1 else 'many'}.{what}", language, n=number)
+
+
 def terminal_columns(otherwise: int) -> int:
     """How wide the terminal is: COLUMNS, what stdout says, else `otherwise`."""
     wanted = os.environ.get("COLUMNS", "")
@@ -153,8 +160,15 @@ def language_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def rules_option(command: Callable[..., Any]) -> Callable[..., Any]:
     import click
 
+    from logdoc.cli.completing import files
+
     return click.option(
-        "--rules", "rule_dirs", multiple=True, metavar="DIR", help="Further rules; the same id replaces a built-in one."
+        "--rules",
+        "rule_dirs",
+        multiple=True,
+        metavar="DIR",
+        shell_complete=files,
+        help="Further rules; the same id replaces a built-in one.",
     )(command)
 
 

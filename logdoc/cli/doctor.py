@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from logdoc.cli.common import EXIT_FAILURE_FOUND, EXIT_HEALTHY, EXIT_USAGE, echo, language_option, said_plainly
+from logdoc.cli.completing import files
 from logdoc.cli.looking import budget_option, looked, python_option, told_errors
-from logdoc.probes.base import FactSheet
+from logdoc.probes.sheets import FactSheet
 from logdoc.render.json import spelt_out
+from logdoc.reporting.wording import phrase
 
 if TYPE_CHECKING:
     from logdoc.probes.doctor import Finding
@@ -25,17 +27,22 @@ Examples:
   logdoc doctor --format json | jq '.findings[0]'""",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What to print.")
-@click.option("--facts", metavar="FILE", help="Judge these facts instead of this machine; one line a host.")
+@click.option(
+    "--facts",
+    metavar="FILE",
+    shell_complete=files,
+    help="Judge these facts instead of this machine; one line a host.",
+)
 @budget_option
 @python_option
 @language_option
 @said_plainly
 def doctor(form: str, facts: str | None, budget: float, python: str | None, language: str) -> None:
     """Is this machine and environment ready for NCCL? Ordered by what would break first. Exit 1 if something would."""
-    from logdoc.probes.base import load_fact_sheets
     from logdoc.probes.doctor import check
+    from logdoc.probes.sheets import load_fact_sheets
 
-    sheets = load_fact_sheets(facts) if facts else (looked((), python, budget),)
+    sheets = load_fact_sheets(facts) if facts else (looked((), python, budget, language),)
     codes = []
     for sheet in sheets:
         findings = check(sheet)
@@ -71,7 +78,6 @@ def _document(told: Sequence[Mapping[str, object]], sheet: FactSheet, indent: in
 
 
 _SIGNS = {"fatal": "✗", "error": "✗", "warning": "!", "info": "i"}
-_WELL = {"en": "nothing found that keeps NCCL from working", "zh": "没有发现妨碍 NCCL 工作的问题"}
 
 
 def _print_findings(told: Sequence[Mapping[str, object]], sheet: FactSheet, language: str) -> None:
@@ -82,7 +88,7 @@ def _print_findings(told: Sequence[Mapping[str, object]], sheet: FactSheet, lang
         assert isinstance(commands, list)
         for command in commands:
             echo(f"    {command}")
-    for line in told_errors(sheet):
+    for line in told_errors(sheet, language):
         echo(f"? {line}")
     if sheet.facts and not told:
-        echo(f"✓ {_WELL[language]}")
+        echo(f"✓ {phrase('doctor.well', language)}")

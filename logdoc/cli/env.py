@@ -9,7 +9,10 @@ from pathlib import Path
 import click
 
 from logdoc import envlint
-from logdoc.cli.common import EXIT_FAILURE_FOUND, echo, language_option, said_plainly
+from logdoc.cli.common import EXIT_FAILURE_FOUND, EXIT_HEALTHY, counted, echo, language_option, said_plainly
+from logdoc.cli.completing import files
+from logdoc.render import parts
+from logdoc.reporting.wording import phrase
 from logdoc.types.errors import InputError
 from logdoc.types.report import EnvironmentProblem
 
@@ -23,7 +26,7 @@ Examples:
   logdoc env train.sbatch pod.yaml the ones that job scripts set
   logdoc env -- NCCL_ALGO=simple torchrun train.py""",
 )
-@click.argument("scripts", nargs=-1, metavar="[SCRIPT]... [-- CMD]")
+@click.argument("scripts", nargs=-1, metavar="[SCRIPT]... [-- CMD]", shell_complete=files)
 @language_option
 @said_plainly
 def env(scripts: tuple[str, ...], language: str) -> None:
@@ -34,10 +37,15 @@ def env(scripts: tuple[str, ...], language: str) -> None:
     seen = _settings(scripts)
     problems = envlint.lint(seen, language=language)
     for problem in problems:
-        echo(_line(problem))
+        echo(_line(problem, language))
     if not problems:
-        click.echo(f"{len(seen)} variables, nothing wrong with them" if seen else "no such variable is set")
-    sys.exit(EXIT_FAILURE_FOUND if any(problem.severity != "note" for problem in problems) else 0)
+        echo(
+            phrase("env.well", language, variables=counted("variable", len(seen), language))
+            if seen
+            else phrase("env.none", language)
+        )
+    fails = any(problem.severity in ("breaks", "ineffective") for problem in problems)
+    sys.exit(EXIT_FAILURE_FOUND if fails else EXIT_HEALTHY)
 
 
 def _settings(scripts: tuple[str, ...]) -> dict[str, str | None]:
@@ -59,6 +67,6 @@ def _read(path: Path) -> str:
         raise InputError(f"{path}: {error.strerror}") from None
 
 
-def _line(problem: EnvironmentProblem) -> str:
-    setting = problem.variable if problem.value is None else f"{problem.variable}={problem.value}"
-    return f"{problem.severity}: {setting}: {problem.problem}" + (f" → {problem.fix}" if problem.fix else "")
+def _line(problem: EnvironmentProblem, language: str) -> str:
+    grave = phrase(f"severity.{problem.severity}", language)
+    return phrase("text.labelled", language, label=grave, text=parts.problem_line(problem, language))

@@ -9,6 +9,7 @@ import click
 
 from logdoc.cli.arguments import Request
 from logdoc.cli.common import language_option, rules_option, said_plainly
+from logdoc.cli.completing import files
 from logdoc.render import FORMATS
 
 
@@ -19,7 +20,7 @@ Examples:
   logdoc explain logs/ 'slurm-*.out' --long
   kubectl logs job/train --all-containers | logdoc explain - --format slack --no-probes""",
 )
-@click.argument("paths", nargs=-1, metavar="[PATH|-]...")
+@click.argument("paths", nargs=-1, metavar="[PATH|-]...", shell_complete=files)
 @click.option(
     "--format", "form", type=click.Choice([one.name for one in FORMATS]), default="text", help="What to print."
 )
@@ -36,9 +37,21 @@ Examples:
 @click.option("--why", is_flag=True, help="Print every term of every score.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 also when a failure was found.")
 @click.option("--no-probes", is_flag=True, help="Judge by the log alone; look at nothing on this machine.")
-@click.option("--facts", "fact_files", multiple=True, metavar="FILE", help="Facts of `logdoc probe`, one file a host.")
 @click.option(
-    "--baseline", "baselines", multiple=True, metavar="GOOD", help="Logs of a good run: what is new stands out."
+    "--facts",
+    "fact_files",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=files,
+    help="Facts of `logdoc probe`, one file a host.",
+)
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="GOOD",
+    shell_complete=files,
+    help="Logs of a good run: what is new stands out.",
 )
 @click.option(
     "--engine",
@@ -47,7 +60,12 @@ Examples:
     default="local",
     help="Who scans large inputs: processes here, or Ray (RAY_ADDRESS, else a local cluster).",
 )
-@click.option("--python", metavar="EXE", help="The job's Python, for probes [default: the active environment's].")
+@click.option(
+    "--python",
+    metavar="EXE",
+    shell_complete=files,
+    help="The job's Python, for probes [default: the active environment's].",
+)
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours in text.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="No signs beyond ASCII round the texts.")
 @click.option("-q", "--quiet", is_flag=True, help="No notes on stderr.")

@@ -9,6 +9,7 @@ from contextlib import closing
 import click
 
 from logdoc.cli.common import EXIT_FAILURE_FOUND, EXIT_HEALTHY
+from logdoc.cli.explanation import refuse_nothing
 from logdoc.engine import Engine, Options
 from logdoc.render import render_json
 from logdoc.render.jsonl import diagnosis_event, end_event
@@ -55,6 +56,8 @@ def follow_log(
         with ended_by_signals(feed):
             feed.start()
             report = follow(feed, explain, printer.change)
+        if feed.interrupted_by is None:
+            refuse_nothing(report)
         printer.end(report)
     return _exit_code(report, feed)
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from logdoc.cli.common import note
-from logdoc.probes.base import PROBES, FactSheet, ProbeError, run_collector
+from logdoc.cli.completing import files
+from logdoc.probes.collecting import run_collector
+from logdoc.probes.sheets import FactSheet, ProbeError
+from logdoc.probes.specs import PROBES
+from logdoc.reporting.wording import phrase
 from logdoc.types.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,20 +24,22 @@ if TYPE_CHECKING:
 BUDGET_SECONDS = 5.0
 MOST_NAMED = 6
 _ARGUMENTS = re.compile(r"(`\S+)[^`]*|\d+\.\d")
-python_option = click.option("--python", metavar="EXE", help="The job's Python [default: the active environment's].")
+python_option = click.option(
+    "--python", metavar="EXE", shell_complete=files, help="The job's Python [default: the active environment's]."
+)
 budget_option = click.option(
     "--budget", type=click.FloatRange(0.5, 600), default=BUDGET_SECONDS, show_default=True, help="Seconds to spend."
 )
 
 
-def looked(probes: Sequence[str], python: str | None, budget: float) -> FactSheet:
+def looked(probes: Sequence[str], python: str | None, budget: float, language: str) -> FactSheet:
     """Facts of this machine; a terminal is told what is going on."""
     if sys.stderr.isatty():
-        note(f"logdoc: looking at this machine, at most {budget:g} s")
+        note(f"logdoc: {phrase('look.looking', language, seconds=f'{budget:g}')}")
     return run_collector(probes, python, budget)
 
 
-def told_errors(sheet: FactSheet) -> Iterator[str]:
+def told_errors(sheet: FactSheet, language: str) -> Iterator[str]:
     """What could not be seen, once for all probes that say the same."""
     saying: dict[str, list[ProbeError]] = {}
     for error in sheet.errors:
@@ -40,16 +47,20 @@ def told_errors(sheet: FactSheet) -> Iterator[str]:
         saying.setdefault(_ARGUMENTS.sub(lambda found: found[1] or "", error.error), []).append(error)
     for errors in saying.values():
         names = list(dict.fromkeys(error.probe for error in errors))
-        who = ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} more"
+        many = len(names) > MOST_NAMED
+        who = phrase("look.others", language, probe=names[0], n=len(names) - 1) if many else ", ".join(names)
         yield f"{who}: {errors[0].error}"
     if sheet.timed_out and sheet.facts:
-        yield "more time may show more: --budget 30"
+        yield phrase("look.budget", language)
 
 
 def allowed(name: str, active: bool) -> bool:
     spec = next((spec for spec in PROBES if spec.id == name), None)
     if spec is None:
-        raise InputError(f"{name} is not a probe; there are: {', '.join(spec.id for spec in PROBES)}")
+        known = [spec.id for spec in PROBES]
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+        raise InputError(f"{name} is not a probe; {hint}")
     if not active:
         raise InputError(f"{name} does something on this machine; allow it with --active")
     return True

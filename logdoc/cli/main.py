@@ -45,6 +45,6 @@ def _at_once(arguments: list[str]) -> int | None:
 
 def help_page() -> str:
     """What `logdoc --help` says at HELP_COLUMNS; a test holds it equal to what the commands say of themselves."""
-    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "help.txt")
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+    from logdoc.kept.data import text
+
+    return text("help.txt")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from logdoc.cli.common import rules_option, said_plainly
+from logdoc.cli.completing import folders
 from logdoc.types.errors import InputError
 
 
@@ -17,7 +18,13 @@ Examples:
   logdoc mcp --allow . --rules my-rules
   claude mcp add logdoc -- logdoc mcp --allow "$PWD"   (or any other client)""",
 )
-@click.option("--allow", multiple=True, metavar="DIR", help="Folders whose logs may be read [default: this one].")
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="DIR",
+    shell_complete=folders,
+    help="Folders whose logs may be read [default: this one].",
+)
 @rules_option
 @said_plainly
 def mcp(allow: tuple[str, ...], rule_dirs: tuple[str, ...]) -> None:
@@ -28,12 +35,10 @@ def mcp(allow: tuple[str, ...], rule_dirs: tuple[str, ...]) -> None:
         if error.name != "mcp":
             raise
         raise InputError("the MCP server needs an extra: pip install 'logdoc[mcp]'") from None
-    from logdoc.engine import Engine
-    from logdoc.rulebase.cache import ready_rules
-    from logdoc.rulebase.packs import rule_roots
+    from logdoc.engine import load_engine
 
     roots = [Path(name) for name in allow or (".",)]
     missing = next((root for root in roots if not root.is_dir()), None)
     if missing is not None:
         raise InputError(f"--allow {missing}: no such folder")
-    build_server(Engine(ready_rules(rule_roots(rule_dirs))), roots).run("stdio")
+    build_server(load_engine(rule_dirs), roots).run("stdio")

@@ -1,9 +1,8 @@
-"""`logdoc probe`: facts of this machine, or of several hosts together, as JSON."""
+"""`logdoc probe`: facts of this machine, or of several hosts together, as JSON; or whether one is as expected."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,11 +10,13 @@ from typing import Any
 import click
 
 from logdoc.cli.common import EXIT_FAILURE_FOUND, EXIT_HEALTHY, EXIT_USAGE, echo, language_option, note, said_plainly
+from logdoc.cli.completing import probe_ids
+from logdoc.cli.expecting import Expectation, check, expectation, judgement
 from logdoc.cli.looking import acted, allowed, budget_option, looked, meeting_of, python_option, told_errors
-from logdoc.conditions import compare
-from logdoc.probes.base import PROBES, FactSheet, passive_ids, script_text, sheet_lines
+from logdoc.probes.collector import script_text
+from logdoc.probes.sheets import FactSheet, sheet_lines
+from logdoc.probes.specs import PROBES, passive_ids
 from logdoc.types.errors import InputError
-from logdoc.types.rule import Condition
 
 
 def hosts_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,6 +48,7 @@ def hosts_options(command: Callable[..., Any]) -> Callable[..., Any]:
     epilog="""\b
 Examples:
   logdoc probe torch-build gpu-list
+  logdoc probe shm --expect 'shm.total>8GiB' && echo 'enough for the loaders'
   logdoc probe --all > facts.json          then: logdoc explain crash.log --facts facts.json
   logdoc probe --script > p.py && srun -N4 --ntasks-per-node=1 python p.py > facts.jsonl
 \b
@@ -55,14 +57,16 @@ Can these hosts join over gloo? One file, the same for each of them:
   logdoc probe --script gloo-hosts --hosts n1,n2 > g.py && srun -w n1,n2 -N2 --ntasks-per-node=1 python g.py
   logdoc probe --active gloo-hosts --hosts pod-0=10.0.3.7,pod-1=10.0.4.2 --launch 'kubectl exec -i {host} --'""",
 )
-@click.argument("probes", nargs=-1, metavar="[ID]...")
+@click.argument("probes", nargs=-1, metavar="[ID]...", shell_complete=probe_ids)
 @click.option("--all", "every", is_flag=True, help="Every passive probe.")
 @click.option("--list", "listed", is_flag=True, help="Say what each probe does, and run none.")
 @click.option("--script", is_flag=True, help="Print the collector, to be run by hand where logdoc is not installed.")
 @click.option("--active", is_flag=True, help="Allow probes that do something (named ones only); each says what first.")
-@click.option("--expect", metavar="FACT=VALUE", help="Exit 1 unless this holds; also >, >=, <, <=, !=.")
+@click.option(
+    "--expect", metavar="FACT=VALUE", help="Say in a line whether this holds, exit 1 if not; also >, >=, <, <=, !=."
+)
 @budget_option
-@click.option("--json", "as_json", is_flag=True, help="JSON is the default; kept for scripts that say so.")
+@click.option("--json", "as_json", is_flag=True, help="All facts as JSON: the default, unless --expect.")
 @hosts_options
 @python_option
 @language_option
@@ -84,21 +88,27 @@ def probe(
     if script:
         click.echo(_script(probes, hosts), nl=False)
         return
-    if listed or not (probes or every):
+    expected = None if expect is None else expectation(expect)
+    if listed or not (probes or every or expected):
         for spec in PROBES:
             mark = " (--active)" if spec.active else ""
             echo(f"{spec.id:<18} {spec.does.in_language(language)}{mark}")
         return
     passive = tuple(name for name in probes if name in passive_ids())
     acting = tuple(name for name in probes if name not in passive and allowed(name, active))
+    if expected is not None:
+        check(expected, passive_ids() if every else probes)
     sheets = [sheet for name in acting for sheet in acted(name, python, language, hosts)]
     if passive or every:
-        sheets.insert(0, looked(() if every else passive, python, budget))
-    for sheet in sheets:
-        click.echo(sheet_lines(sheet, os.environ), nl=False)
-        for line in told_errors(sheet):
+        sheets.insert(0, looked(() if every else passive, python, budget, language))
+    if expected is None or as_json:
+        for sheet in sheets:
+            click.echo(sheet_lines(sheet, os.environ), nl=False)
+    code, silent = _answered(expected, sheets, language, note if as_json else echo)
+    for sheet in silent:
+        for line in told_errors(sheet, language):
             note(f"logdoc: {line}")
-    sys.exit(_exit(sheets, expect))
+    sys.exit(code)
 
 
 def _script(probes: Sequence[str], hosts: Mapping[str, Any]) -> str:
@@ -114,28 +124,20 @@ def _script(probes: Sequence[str], hosts: Mapping[str, Any]) -> str:
     return hosts_script(meeting_of(hosts))
 
 
-_EXPECTED = re.compile(r"([A-Za-z][\w.+-]*)(!=|>=|<=|==|=|>|<)(.+)")
-_COMPARISONS = {"=": "eq", "==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
-
-
-def _exit(sheets: Sequence[FactSheet], expect: str | None) -> int:
-    """0 if every sheet that knows the fact shows what was expected, or nothing was; 1 if not, or if nobody knows it.
+def _answered(
+    expected: Expectation | None, sheets: Sequence[FactSheet], language: str, tell: Callable[[str], None]
+) -> tuple[int, Sequence[FactSheet]]:
+    """The exit code, and the sheets whose errors matter. 0 if every sheet that knows the fact shows what was expected,
+    or nothing was; 1 if not, or if nobody knows it.
 
     2 where nothing could be looked at: the interpreter does not exist, hangs or is no Python.
     """
-    condition = _expected(expect) if expect is not None else None
-    if not any(sheet.facts for sheet in sheets):
-        return EXIT_USAGE
-    if condition is None:
-        return EXIT_HEALTHY
-    answers = {compare(condition, sheet.value) for sheet in sheets} - {None}
-    return EXIT_HEALTHY if answers == {True} else EXIT_FAILURE_FOUND
-
-
-def _expected(text: str) -> Condition:
-    found = _EXPECTED.fullmatch(text.strip())
-    if found is None:
-        raise InputError(f"--expect {text}: say FACT=VALUE, FACT>VALUE or FACT<VALUE")
-    name, sign, value = found.groups()
-    comparison: dict[str, Any] = {_COMPARISONS[sign]: {"true": True, "false": False}.get(value.lower(), value)}
-    return Condition(fact=name, **comparison)
+    has_facts = any(sheet.facts for sheet in sheets)
+    if expected is None:
+        return EXIT_HEALTHY if has_facts else EXIT_USAGE, sheets
+    answer, lines = judgement(expected, sheets, language)
+    for line in lines:
+        tell(line)
+    unseen = not has_facts and any(sheet.errors for sheet in sheets)
+    code = EXIT_USAGE if unseen else EXIT_HEALTHY if answer else EXIT_FAILURE_FOUND
+    return code, [sheet for sheet in sheets if sheet.value(expected.fact) is None]

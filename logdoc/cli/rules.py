@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import sys
@@ -10,11 +12,16 @@ from pathlib import Path
 
 import click
 
-from logdoc.cli.common import EXIT_RULES_INVALID, echo, language_option, note, rules_option, said_plainly
+from logdoc.cli.common import EXIT_RULES_INVALID, counted, echo, language_option, note, rules_option, said_plainly
+from logdoc.cli.completing import files, folders, rule_ids, rule_ids_and_areas, rule_ids_or_files
+from logdoc.render.cells import cell_len
+from logdoc.reporting.wording import phrase, title
 from logdoc.rulebase import RuleSet, load_rules, rule_roots
-from logdoc.rulebase.search import rules_with
-from logdoc.types.errors import InputError
+from logdoc.types.errors import InputError, RulesError
 from logdoc.types.rule import Rule
+
+SCHEMA_NAME = "rule.v1.json"
+KIND_CELLS = 7  # of a terminal, that a rule's kind takes
 
 
 @click.group(
@@ -36,7 +43,7 @@ Examples:
   logdoc rules list gpu
   logdoc rules list 'network.*' --lang zh""",
 )
-@click.argument("pattern", required=False)
+@click.argument("pattern", required=False, shell_complete=rule_ids_and_areas)
 @language_option
 @rules_option
 @said_plainly
@@ -45,7 +52,9 @@ def list_rules(pattern: str | None, language: str, rule_dirs: tuple[str, ...]) -
     chosen = _chosen(load_rules(rule_roots(rule_dirs)), (pattern,) if pattern else ())
     width = max(len(rule.id) for rule in chosen)
     for rule in chosen:
-        echo(f"{rule.id:<{width}}  {rule.kind:<7}  {rule.title.in_language(language)}")
+        kind = phrase(f"word.{rule.kind}", language)
+        blanks = " " * (KIND_CELLS - cell_len(kind))
+        echo(f"{rule.id:<{width}}  {kind}{blanks}  {title(rule.title, language, {})}")
 
 
 @rules.command(
@@ -55,7 +64,7 @@ Examples:
   logdoc rules show network.ib-link-fault --lang zh
   logdoc rules show process.segfault | less""",
 )
-@click.argument("rule_id")
+@click.argument("rule_id", shell_complete=rule_ids)
 @language_option
 @rules_option
 @said_plainly
@@ -79,16 +88,14 @@ Examples:
 @rules_option
 @said_plainly
 def search(text: str, language: str, rule_dirs: tuple[str, ...]) -> None:
-    """Rules whose texts hold these words, then those whose examples look most like them."""
-    from logdoc.reporting.similar import similar
+    """Rules whose texts hold these words or whose examples look like them, the best fit first."""
+    from logdoc.reporting.similar import rules_about
 
-    rule_set = load_rules(rule_roots(rule_dirs))
-    found = [rule.id for rule in rules_with(text, rule_set.active())]
-    found += [near.rule for near in similar(text, rule_set.active(), 0, "") if near.rule not in found]
+    found = rules_about(text, load_rules(rule_roots(rule_dirs)).active())
     if not found:
         raise InputError(f"no rule speaks of {text!r}")
-    for rule_id in found:
-        echo(f"{rule_id}  {rule_set[rule_id].title.in_language(language)}")
+    for rule, _ in found:
+        echo(f"{rule.id}  {title(rule.title, language, {})}")
 
 
 @rules.command(
@@ -115,10 +122,11 @@ Examples:
   logdoc rules test 'memory.*'
   logdoc rules test my-rules/""",
 )
-@click.argument("targets", nargs=-1, metavar="[ID|PATH]...")
+@click.argument("targets", nargs=-1, metavar="[ID|PATH]...", shell_complete=rule_ids_or_files)
+@language_option
 @rules_option
 @said_plainly
-def test(targets: tuple[str, ...], rule_dirs: tuple[str, ...]) -> None:
+def test(targets: tuple[str, ...], language: str, rule_dirs: tuple[str, ...]) -> None:
     """Lint rules and run their examples through the whole engine. Exit code 3 if one fails."""
     from logdoc.engine import Engine
     from logdoc.rulebase.check import lint, run_examples
@@ -132,11 +140,17 @@ def test(targets: tuple[str, ...], rule_dirs: tuple[str, ...]) -> None:
         raise InputError(f"no rule (.yaml) in {', '.join(paths)}")
     ids = {rule.path for rule in chosen}
     problems = [problem for problem in lint(rule_set) if problem.path in ids]
-    problems += run_examples(chosen, Engine(rule_set).explain_text)
-    for problem in problems:
+    try:
+        problems += run_examples(chosen, Engine(rule_set).explain_text)
+    except RulesError:  # a pattern that nothing can be searched for with: the lint has said so
+        if not problems:
+            raise
+    for problem in sorted(problems, key=lambda one: (one.path, one.line, one.column)):
         note(str(problem))
     examples = sum(len(rule.examples.must_match) + len(rule.examples.must_not_match) for rule in chosen)
-    click.echo(f"{len(chosen)} rules, {examples} examples, {len(problems)} problems")
+    counts = {"rule": len(chosen), "example": examples, "problem": len(problems)}
+    said = {f"{what}s": counted(what, number, language) for what, number in counts.items()}
+    echo(phrase("rules.tested", language, **said))
     sys.exit(EXIT_RULES_INVALID if problems else 0)
 
 
@@ -152,11 +166,19 @@ Examples:
   logdoc rules new data.our-loader --from - < line.txt""",
 )
 @click.argument("rule_id")
-@click.option("--from", "origin", metavar="FILE:LINE", help="Start from this line of a log.")
-@click.option("--dir", "directory", default="rules", show_default=True, help="Where the rule goes.")
+@click.option("--from", "origin", metavar="FILE:LINE", shell_complete=files, help="Start from this line of a log.")
+@click.option(
+    "--dir",
+    "directory",
+    default="rules",
+    show_default=True,
+    shell_complete=folders,
+    help="Where the rule goes.",
+)
+@language_option
 @said_plainly
-def new(rule_id: str, origin: str | None, directory: str) -> None:
-    """Write the skeleton of a rule, with a signature made from a log line if one is given."""
+def new(rule_id: str, origin: str | None, directory: str, language: str) -> None:
+    """Write the skeleton of a rule, with a signature made from a log line if one is given, and a schema beside it."""
     from logdoc.rulebase.skeleton import skeleton
 
     if not re.fullmatch(r"[\w-]+(?:\.[\w-]+)+", rule_id, re.ASCII):
@@ -165,19 +187,38 @@ def new(rule_id: str, origin: str | None, directory: str) -> None:
     path = Path(directory) / area / f"{slug}.yaml"
     if path.exists():
         raise InputError(f"{path}: exists already")
-    text = skeleton(rule_id, _line_at(origin) if origin else None)
+    schema = _schema_for(Path(directory))
+    text = skeleton(rule_id, _line_at(origin) if origin else None, os.path.relpath(schema, path.parent))
+    _write(path, text)
+    echo(str(path))
+    if not schema.exists():
+        _write(schema, _schema_text())
+        echo(phrase("rules.schema", language, path=str(schema)))
+    echo(phrase("rules.new", language, command=f"logdoc rules test {shlex.quote(directory)}"))
+
+
+def _schema_for(directory: Path) -> Path:
+    """The JSON Schema of the rules in a folder: the one that logdoc's own repository has beside it, else one in it."""
+    beside = directory.parent / "schema" / SCHEMA_NAME
+    return beside if beside.exists() else directory / SCHEMA_NAME
+
+
+def _schema_text() -> str:
+    from logdoc.schemas import rule_schema
+
+    return json.dumps(rule_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    echo(f"{path}\nFill in what is marked, then: logdoc rules test {shlex.quote(directory)}")
 
 
 def _line_at(origin: str) -> str:
     """The line that FILE:LINE names, or the first line of standard input for `-`."""
-    from itertools import islice
-
     from logdoc.reader.lines import physical_lines
     from logdoc.reader.peel import peel
     from logdoc.sources import discover
@@ -189,7 +230,7 @@ def _line_at(origin: str) -> str:
         raise InputError(f"{origin}: say FILE:LINE")
     source = discover([name]).sources[0]
     wanted = int(number)
-    for found, text in islice(physical_lines(source.open_blocks()), None):
+    for found, text in physical_lines(source.open_blocks()):
         if found == wanted:
             return peel(found, text).text
     raise InputError(f"{name} has no line {number}")
@@ -207,9 +248,10 @@ Examples:
     "--all", "every", is_flag=True, help="Also list messages that only other rules than the table's recognise."
 )
 @click.option("--least", type=float, default=0.0, help="Exit 1 if fewer per cent are recognised.")
+@language_option
 @rules_option
 @said_plainly
-def coverage(table: str, every: bool, least: float, rule_dirs: tuple[str, ...]) -> None:
+def coverage(table: str, every: bool, least: float, language: str, rule_dirs: tuple[str, ...]) -> None:
     """Which messages of a catalogue (TSV with columns format/message and tag/cause) no rule recognises."""
     from logdoc.engine import Engine
     from logdoc.rulebase.coverage import coverage as measured
@@ -219,12 +261,12 @@ def coverage(table: str, every: bool, least: float, rule_dirs: tuple[str, ...]) 
     for message in result.unknown:
         echo(f"{table}:{message.line}: {message.label}: {message.template}")
     for message, found in result.elsewhere if every else ():
-        echo(f"{table}:{message.line}: {message.label}, found {', '.join(found)}: {message.template}")
+        told = phrase("rules.found_by", language, message=message.label, rules=", ".join(found))
+        echo(f"{table}:{message.line}: {told}: {message.template}")
     own = result.rows - len(result.unknown) - len(result.elsewhere)
-    click.echo(
-        f"{result.rows} messages: {own} lead to the table's rule, {len(result.elsewhere)} to another, "
-        f"{len(result.unknown)} to none ({100 * result.share:.1f} % recognised)"
-    )
+    share, none = f"{100 * result.share:.1f}", len(result.unknown)
+    other = len(result.elsewhere)
+    echo(phrase("rules.covered", language, rows=result.rows, own=own, other=other, none=none, share=share))
     sys.exit(0 if 100 * result.share >= least else 1)
 
 
@@ -236,25 +278,22 @@ Examples:
   logdoc rules docs docs/rules && git diff --stat docs/rules""",
 )
 @click.argument("directory", type=click.Path(file_okay=False))
+@language_option
 @rules_option
 @said_plainly
-def docs(directory: str, rule_dirs: tuple[str, ...]) -> None:
+def docs(directory: str, language: str, rule_dirs: tuple[str, ...]) -> None:
     """Write a Markdown page for every rule in both languages, with an index by area and by message."""
     from logdoc.render.rule_index import page_path, rule_index
     from logdoc.render.rule_page import rule_page
 
     chosen = list(load_rules(rule_roots(rule_dirs)).rules.values())
-    for language in ("en", "zh"):
-        root = Path(directory) / language
-        pages = {root / page_path(rule): rule_page(rule, language) for rule in chosen}
-        pages[root / "index.md"] = rule_index(chosen, language)
+    for written in ("en", "zh"):
+        root = Path(directory) / written
+        pages = {root / page_path(rule): rule_page(rule, written) for rule in chosen}
+        pages[root / "index.md"] = rule_index(chosen, written)
         for path, text in pages.items():
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise InputError(f"{path}: {error.strerror}") from None
-    click.echo(f"{len(chosen)} rules, 2 languages: {directory}")
+            _write(path, text)
+    echo(phrase("rules.written", language, rules=counted("rule", len(chosen), language), folder=directory))
 
 
 @rules.command(
@@ -268,11 +307,7 @@ Examples:
 @said_plainly
 def rules_schema() -> None:
     """The JSON Schema of rule files, for editors."""
-    import json
-
-    from logdoc.schemas import rule_schema
-
-    click.echo(json.dumps(rule_schema(), indent=2, ensure_ascii=False))
+    click.echo(_schema_text(), nl=False)
 
 
 def _chosen(rule_set: RuleSet, patterns: tuple[str, ...]) -> list[Rule]:

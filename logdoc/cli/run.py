@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from logdoc.cli.common import language_option, rules_option, said_plainly
+from logdoc.cli.completing import files
 from logdoc.runner.child import StartError
 from logdoc.runner.phrases import stall_text
 from logdoc.runner.pump import write_all
@@ -65,11 +66,17 @@ Examples:
   torchrun --nproc-per-node 8 --no-python logdoc run -- python train.py
   logdoc run --termination /dev/termination-log --stall 30m -- python train.py""",
 )
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...", shell_complete=files)
 @click.option(
     "--keep", default="64MiB", show_default=True, callback=size_option, help="How much of the output's end to keep."
 )
-@click.option("--log", "log_file", metavar="FILE", help="Append all output to FILE; %r rank, %h host, %p process id.")
+@click.option(
+    "--log",
+    "log_file",
+    metavar="FILE",
+    shell_complete=files,
+    help="Append all output to FILE; %r rank, %h host, %p process id.",
+)
 @click.option(
     "--stall", default="10m", show_default=True, callback=duration_option, help="Silence worth a word, or off."
 )
@@ -78,11 +85,30 @@ Examples:
 @click.option("--always", is_flag=True, help="Look for failures also when it exits with 0.")
 @click.option("--format", "form", default="text", callback=format_option, help="What the report looks like.")
 @click.option("--redact/--no-redact", "redacted", default=None, help="Hide secrets and names, as explain does.")
-@click.option("--report", "report_file", metavar="FILE", help="Where the report goes [default: stderr]; % as --log.")
-@click.option("--termination", metavar="FILE", help="Also write a Kubernetes termination message there.")
-@click.option("--also", multiple=True, metavar="PATH", help="Further logs to explain with it, such as --log-dir's.")
+@click.option(
+    "--report",
+    "report_file",
+    metavar="FILE",
+    shell_complete=files,
+    help="Where the report goes [default: stderr]; % as --log.",
+)
+@click.option(
+    "--termination", metavar="FILE", shell_complete=files, help="Also write a Kubernetes termination message there."
+)
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="PATH",
+    shell_complete=files,
+    help="Further logs to explain with it, such as --log-dir's.",
+)
 @click.option("--no-probes", is_flag=True, help="Look at nothing on this machine.")
-@click.option("--python", metavar="EXE", help="The job's Python, for probes [default: the active environment's].")
+@click.option(
+    "--python",
+    metavar="EXE",
+    shell_complete=files,
+    help="The job's Python, for probes [default: the active environment's].",
+)
 @click.option("--long", is_flag=True, help="The whole report in text.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but the report.")
 @language_option

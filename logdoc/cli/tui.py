@@ -8,11 +8,13 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 
 import click
 
 from logdoc.cli.common import language_option, rules_option, said_plainly
+from logdoc.cli.completing import files
+from logdoc.reporting.wording import phrase
 from logdoc.types.errors import InputError
 
 TERMINAL = "/dev/tty"
@@ -25,11 +27,23 @@ Examples:
   torchrun train.py 2>&1 | logdoc tui -
   logdoc tui                        browse the rules, try a line""",
 )
-@click.argument("paths", nargs=-1, metavar="[PATH|-]...")
+@click.argument("paths", nargs=-1, metavar="[PATH|-]...", shell_complete=files)
 @language_option
 @rules_option
-@click.option("--facts", "fact_files", multiple=True, metavar="FILE", help="Facts of `logdoc probe`, one file a host.")
-@click.option("--python", metavar="EXE", help="The job's Python, for probes [default: the active environment's].")
+@click.option(
+    "--facts",
+    "fact_files",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=files,
+    help="Facts of `logdoc probe`, one file a host.",
+)
+@click.option(
+    "--python",
+    metavar="EXE",
+    shell_complete=files,
+    help="The job's Python, for probes [default: the active environment's].",
+)
 @said_plainly
 def tui(
     paths: tuple[str, ...],
@@ -52,21 +66,19 @@ def open_ui(
     """Run the UI on these logs, on the rules if there are none. Raises InputError where there is no terminal."""
     if not sys.stderr.isatty():  # Textual draws there
         raise InputError("the terminal UI needs a terminal on stderr; `logdoc explain` does not")
-    from logdoc.engine import Engine
-    from logdoc.probes.base import load_fact_sheets
-    from logdoc.rulebase import ready_rules, rule_roots
+    from logdoc.engine import fact_sheets, load_engine
+    from logdoc.rulebase import rule_roots
     from logdoc.sources import discover
     from logdoc.tui.app import LogdocApp
     from logdoc.tui.case import LogCase
 
-    roots = rule_roots(rule_dirs)
-    engine = cache(lambda: Engine(ready_rules(roots)))
+    rule_roots(rule_dirs)  # one that is not there is said before the screen is taken
+    engine = cache(partial(load_engine, rule_dirs))
     case = None
     if paths:
-        with _interrupts_meant_for_the_job() if "-" in paths and not os.isatty(0) else nullcontext():
+        with _interrupts_meant_for_the_job(language) if "-" in paths and not os.isatty(0) else nullcontext():
             found = discover(paths, sys.stdin.buffer)
-        sheets = tuple(sheet for name in fact_files for sheet in load_fact_sheets(name))
-        case = LogCase(engine, found.sources, sheets, python, found.warnings)
+        case = LogCase(engine, found.sources, fact_sheets(fact_files), python, found.warnings)
     else:
         engine()  # invalid rules are said before the screen is taken
     _take_keys_from_terminal()
@@ -77,9 +89,9 @@ def open_ui(
 
 
 @contextmanager
-def _interrupts_meant_for_the_job() -> Iterator[None]:
+def _interrupts_meant_for_the_job(language: str) -> Iterator[None]:
     """Ctrl-C while a pipe is read ends the job at its other end; what it had said until then is shown."""
-    click.echo("logdoc: reading standard input to its end (Ctrl-C ends the job, not logdoc)", err=True)
+    click.echo(f"logdoc: {phrase('look.stdin', language)}", err=True)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 
-from logdoc.catalog import AllocatorKey, allocator_keys, release
-from logdoc.envlint.finding import Finding, command, quoted, wording
+from logdoc.catalog.environment import AllocatorKey, allocator_keys
+from logdoc.catalog.versions import release
+from logdoc.envlint.finding import Finding, command, nearest, quoted, wording
 from logdoc.envlint.grammar import in_range
+from logdoc.envlint.versions import is_before, is_beyond
 from logdoc.kept.patterns import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from packaging.version import Version
 
-_OPTION = lazily(r"\s*([^,:\[\]]*)(?::\s*(\[[^\]]*\]|[^,\[\]]*))?\s*(?:,|$)")
-_NEAR = 0.75
+_OPTION = lazily(r"([^,:\[\]]*+)(?::\s*+(\[[^\]]*+\]|[^,\[\]]*+)\s*+)?+(?:,|$)")
+_ALIKE = 0.75  # from this likeness on, an unknown option is a misspelt one
 
 
 def judge_allocator_options(name: str, value: str, torch: str | None) -> list[Finding]:
@@ -34,8 +36,6 @@ def _options(value: str) -> list[tuple[str, str | None]]:
 
 
 def _judge(name: str, key: str, setting: str | None, installed: Version | None) -> Finding | None:
-    from packaging.version import Version
-
     if "=" in key:
         fixed = f"{name}={key.replace('=', ':', 1)}"
         return Finding(name, "breaks", wording("allocator-equals", key=quoted(key)), command(fixed))
@@ -44,9 +44,9 @@ def _judge(name: str, key: str, setting: str | None, installed: Version | None) 
         return _unknown(name, key, setting)
     slots = {"key": key, "version": str(installed), "since": option.since, "until": option.until}
     unset = command(f"unset {name}")
-    if installed is not None and _before(installed, option.since):
+    if installed is not None and is_before(installed, option.since, "torch"):
         return Finding(name, "breaks", wording("allocator-key-too-new", **slots), unset)
-    if installed is not None and option.until and _minor(installed) > _minor(Version(option.until)):
+    if installed is not None and option.until and is_beyond(installed, option.until):
         return Finding(name, "breaks", wording("allocator-key-removed", **slots), unset)
     if setting is not None and not _allowed(option, setting):
         problem = wording("allocator-value", value=quoted(setting), key=key, values=option.values)
@@ -55,13 +55,9 @@ def _judge(name: str, key: str, setting: str | None, installed: Version | None) 
 
 
 def _unknown(name: str, key: str, setting: str | None) -> Finding:
-    from rapidfuzz import process  # here: few names are misspelt
-    from rapidfuzz.distance import OSA
-
-    best = process.extractOne(key, list(allocator_keys()), scorer=OSA.normalized_similarity, score_cutoff=_NEAR)
-    if best is None:
+    meant = nearest(key, list(allocator_keys()), likeness=_ALIKE)
+    if meant is None:
         return Finding(name, "breaks", wording("allocator-key", key=quoted(key)), command(f"unset {name}"))
-    meant = str(best[0])
     problem = wording("allocator-key-misspelt", key=quoted(key), name=meant)
     return Finding(name, "breaks", problem, command(f"{name}={meant}:{setting or ''}"))
 
@@ -74,15 +70,3 @@ def _allowed(option: AllocatorKey, setting: str) -> bool:
     return (
         number is not None and any(one[0].isdigit() for one in alternatives) and in_range(float(setting), option.values)
     )
-
-
-def _minor(version: Version) -> tuple[int, int]:
-    return version.major, version.minor
-
-
-def _before(installed: Version, since: str) -> bool:
-    """`since` was read off inspected wheels and may be one minor release late, so allow for one."""
-    from packaging.version import Version
-
-    first = Version(since)
-    return (installed.major, installed.minor + 1) < (first.major, first.minor)

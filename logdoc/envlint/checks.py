@@ -6,7 +6,8 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 
-from logdoc.catalog import EnvCheck, EnvCondition, VariableReference, env_checks, within
+from logdoc.catalog.environment import EnvCheck, EnvCondition, VariableReference, env_checks
+from logdoc.catalog.versions import within
 from logdoc.envlint.finding import Finding, filled, is_literal, leading_integer, quoted
 from logdoc.envlint.grammar import list_elements
 

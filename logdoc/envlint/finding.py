@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from logdoc.catalog import env_wording
 from logdoc.catalog.environment import Severity
 from logdoc.kept.patterns import lazily
+from logdoc.kept.sentences import sentences
 from logdoc.types.rule import Text
 from logdoc.types.value import dataclass
 
@@ -18,7 +18,7 @@ _LEFT_TO_A_SHELL = lazily(r"[$`<>{}]")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem before a language is chosen. `topic` is the check it came from ('' for the general ones)."""
+    """A problem before a language is chosen."""
 
     variable: str
     severity: Severity
@@ -40,7 +40,7 @@ def filled(text: Text, /, **slots: str | Text) -> Text:
 
 def wording(key: str, /, **slots: str | Text) -> Text:
     """A general check's sentence."""
-    return filled(env_wording()[key], **slots)
+    return filled(sentences("env_wording.yaml")[key], **slots)
 
 
 def command(text: str) -> Text:
@@ -60,6 +60,18 @@ def leading_integer(value: str) -> tuple[int, str] | None:
 def is_literal(value: str | None) -> bool:
     """Whether a value stands as it is: `$RANK`, `$(hostname)` and `<address>` are filled in by somebody else."""
     return value is not None and not _LEFT_TO_A_SHELL.search(value)
+
+
+def nearest(word: str, known: Collection[str], *, slips: int = 0, likeness: float | None) -> str | None:
+    """The known word that is at most `slips` edits away, else the likest one of at least this likeness (0 to 1)."""
+    from rapidfuzz import process  # here: few names are misspelt
+    from rapidfuzz.distance import OSA
+
+    slip = process.extractOne(word, known, scorer=OSA.distance, score_cutoff=slips)
+    if slip is not None or likeness is None:
+        return slip and slip[0]
+    alike = process.extractOne(word, known, scorer=OSA.normalized_similarity, score_cutoff=likeness)
+    return alike and alike[0]
 
 
 def _fill(template: str, slots: Mapping[str, str]) -> str:

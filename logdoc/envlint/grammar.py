@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from logdoc.catalog import EnvVariable, env_wording
-from logdoc.envlint.finding import Finding, command, filled, leading_integer, quoted, wording
+from logdoc.catalog.environment import EnvVariable
+from logdoc.envlint.finding import Finding, command, leading_integer, quoted, wording
 from logdoc.kept.patterns import lazily
 
 _YES = {"1", "true", "yes", "y", "t"}
@@ -132,7 +132,7 @@ def _is_number_of(given: str, values: str) -> bool:
 
 
 def _not_a_number(name: str, value: str, effect: str, fix: str) -> Finding:
-    problem = filled(env_wording()["not-a-number"], value=quoted(value), meaning=env_wording()[effect])
+    problem = wording("not-a-number", value=quoted(value), meaning=wording(effect))
     return Finding(name, "ineffective", problem, command(fix))
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from logdoc.catalog import env_family, env_variable, shell_commands
+from logdoc.catalog.environment import env_family, env_variable, shell_commands
+from logdoc.catalog.hint import may_name_variable
 from logdoc.kept.patterns import lazily
 
 
@@ -25,8 +26,6 @@ class Setting(NamedTuple):
 
 
 _NAME = r"[A-Z][A-Z0-9_]*[A-Z0-9]"
-# Most lines name no variable: this decides at C speed which ones are looked at (every name but RANK has an underscore).
-_HINT = lazily(r"_[A-Z]")
 _NAMES = lazily(_NAME)
 _PREFIX = lazily(r"(?:\[\w+\]:\s*|\[\d+,\d+\]<std\w+>:\s*|\d+:\s+)?")  # [rank0]: · mpirun --tag-output · srun -l
 _PROMPT = lazily(r"\s*(?:\++\s+|(?:\([\w.-]{1,64}\)\s{0,4})?[\w.-]{1,64}@[^$#\s]{1,128}\s{0,4}[$#]\s+|\$\s+)?")
@@ -103,9 +102,7 @@ def _take(line: str, index: int, found: dict[str, tuple[str | None, int]], echoe
 
 
 def _names_ours(text: str) -> bool:
-    if not _HINT.search(text) and "RANK" not in text:
-        return False
-    return any(map(_is_ours, _NAMES.findall(text)))
+    return may_name_variable(text) and any(map(_is_ours, _NAMES.findall(text)))
 
 
 @lru_cache(maxsize=4096)

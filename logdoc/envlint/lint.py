@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from types import MappingProxyType
 
-from logdoc.catalog import env_variable
+from logdoc.catalog.environment import env_variable
 from logdoc.envlint.allocator import judge_allocator_options
 from logdoc.envlint.checks import run_checks
 from logdoc.envlint.finding import Finding, is_literal, quoted

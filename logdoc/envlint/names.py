@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from logdoc.catalog import EnvVariable, env_family, env_variable, env_variables, release
-from logdoc.envlint.finding import Finding, command, wording
+from logdoc.catalog.environment import EnvVariable, env_family, env_variable, env_variables
+from logdoc.catalog.versions import release
+from logdoc.envlint.finding import Finding, command, nearest, wording
+from logdoc.envlint.versions import is_before, is_beyond
 from logdoc.types.rule import Text
 
 TYPE_CHECKING = False
@@ -57,15 +59,8 @@ def _readable() -> tuple[str, ...]:
 
 
 def _nearest(name: str, closed: bool) -> str | None:
-    edits = _MORE_LETTERS if len(name) >= _LONG_NAME else _FEW_LETTERS
-    from rapidfuzz import process  # here: few names are misspelt
-    from rapidfuzz.distance import OSA
-
-    slip = process.extractOne(name, _readable(), scorer=OSA.distance, score_cutoff=edits)
-    if slip is not None:
-        return slip[0]
-    alike = process.extractOne(name, _readable(), scorer=OSA.normalized_similarity, score_cutoff=_ALIKE)
-    return alike[0] if closed and alike is not None else None
+    slips = _MORE_LETTERS if len(name) >= _LONG_NAME else _FEW_LETTERS
+    return nearest(name, _readable(), slips=slips, likeness=_ALIKE if closed else None)
 
 
 def _installed(entry: EnvVariable, versions: dict[str, str]) -> Version | None:
@@ -77,7 +72,7 @@ def _renamed(entry: EnvVariable, installed: Version | None) -> Finding | None:
     new = env_variables()[entry.renamed_to]
     if entry.until:
         return _gone(entry, installed, wording("renamed-gone", **_slots(entry)), new.name)
-    if installed is not None and new.since and _older(installed, new.since, new.owner):
+    if installed is not None and new.since and is_before(installed, new.since, new.owner):
         return None  # the new name is not there yet
     owner = _OWNER_NAMES.get(new.owner, new.owner)
     since = wording("since-version", owner=owner, number=new.since) if new.since else Text(en="", zh="")
@@ -90,17 +85,15 @@ def _removed(entry: EnvVariable, installed: Version | None) -> Finding | None:
 
 
 def _gone(entry: EnvVariable, installed: Version | None, problem: Text, fix: str) -> Finding | None:
-    from packaging.version import Version
-
     if installed is None:
         return Finding(entry.name, "note", problem, command(fix))
-    if _released(installed, entry.until) <= Version(entry.until):
+    if not is_beyond(installed, entry.until):
         return None
     return Finding(entry.name, "ineffective", problem, command(fix))
 
 
 def _too_new(entry: EnvVariable, installed: Version | None) -> Finding | None:
-    if installed is None or not entry.since or not _older(installed, entry.since, entry.owner):
+    if installed is None or not entry.since or not is_before(installed, entry.since, entry.owner):
         return None
     problem = wording("too-new", **_slots(entry), since=entry.since, version=str(installed))
     return Finding(entry.name, "ineffective", problem, command(f"unset {entry.name}"))
@@ -109,20 +102,3 @@ def _too_new(entry: EnvVariable, installed: Version | None) -> Finding | None:
 def _slots(entry: EnvVariable) -> dict[str, str | Text]:
     owner = _OWNER_NAMES.get(entry.owner, entry.owner)
     return {"variable": entry.name, "name": entry.renamed_to, "owner": owner, "until": entry.until}
-
-
-def _older(installed: Version, since: str, owner: str) -> bool:
-    """PyTorch's `since` was read off inspected wheels and may be one minor release late, so allow for one."""
-    from packaging.version import Version
-
-    first = Version(since)
-    if owner == "torch":
-        return (installed.major, installed.minor + 1) < (first.major, first.minor)
-    return installed < first
-
-
-def _released(installed: Version, until: str) -> Version:
-    """`until` 2.3 means all of 2.3.x: compare no finer than it is written."""
-    from packaging.version import Version
-
-    return Version(".".join(map(str, installed.release[: until.count(".") + 1])))

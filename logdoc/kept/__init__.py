@@ -9,13 +9,11 @@ import zlib
 
 TYPE_CHECKING = False  # as `typing` has it, which takes long to import
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-BUILT_SUFFIX = ".built"  # a data file's parsed form, made when the wheel is built
 MOST_FILES = 256  # in the folder; beyond, those go that were read longest ago
 
-_MARK = b"logdoc-kept-2"
+_MARK = b"logdoc-kept-3"
 _FORMAT = 4  # of marshal, as every Python from 3.4 on reads it
 
 
@@ -74,31 +72,19 @@ def kept_value(name: str, key: str) -> Any:
     return _value(kept(name, key))
 
 
+def kept_value_at(path: str, key: str) -> Any:
+    """The same, of a file anywhere, whoever wrote it."""
+    return _value(kept_at(path, key))
+
+
 def keep_value(name: str, key: str, value: Any) -> None:
     """As `keep`, of texts, numbers, lists and mappings. Raises ValueError for anything else."""
     keep(name, key, marshal.dumps(value, _FORMAT))
 
 
-def kept_document(path: str, parse: Callable[[str], Any]) -> Any:
-    """The content of a data file, parsed once: `parse` turns its text into texts, numbers, lists and mappings. Raises
-    as it does."""
-    status = os.stat(path)
-    value = _value(kept_at(path + BUILT_SUFFIX, _built_key(path, status.st_size)))
-    if value is not None:
-        return value
-    name = f"{os.path.basename(path)}-{zlib.crc32(os.fsencode(path)):08x}"
-    key = repr((path, status.st_size, status.st_mtime_ns, zlib.crc32(parse.__code__.co_code)))
-    value = kept_value(name, key)
-    if value is None:
-        value = _parsed(path, parse)
-        keep_value(name, key, value)
-    return value
-
-
-def build_document(path: str, parse: Callable[[str], Any], to: str | None = None) -> None:
-    """Write the parsed form of a data file beside it, where `kept_document` looks first, or to another place."""
-    content = marshal.dumps(_parsed(path, parse), _FORMAT)
-    keep_at(to or path + BUILT_SUFFIX, _built_key(path, os.stat(path).st_size), content)
+def keep_value_at(path: str, key: str, value: Any) -> None:
+    """The same, for a file anywhere."""
+    keep_at(path, key, marshal.dumps(value, _FORMAT))
 
 
 def user_folder(kind: str) -> str:
@@ -120,15 +106,6 @@ def _value(content: memoryview | None) -> Any:
         return marshal.loads(content)
     except (ValueError, EOFError, TypeError):
         return None
-
-
-def _parsed(path: str, parse: Callable[[str], Any]) -> Any:
-    with open(path, encoding="utf-8") as file:
-        return parse(file.read())
-
-
-def _built_key(path: str, size: int) -> str:
-    return repr((os.path.basename(path), size))
 
 
 def _head(key: str, content: bytes | memoryview) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 from html import escape
-from importlib import resources
 
+from logdoc.kept import data
 from logdoc.kept.patterns import lazily
 from logdoc.render import parts
 from logdoc.render.plain import cut, one_line, visible
@@ -49,7 +49,7 @@ def render_html(report: Report) -> str:
 
 @cache
 def _style() -> str:
-    return (resources.files("logdoc") / "data" / "report.css").read_text(encoding="utf-8").strip()
+    return data.text("report.css").strip()
 
 
 def _body(report: Report) -> Iterator[str]:
@@ -69,15 +69,13 @@ def _body(report: Report) -> Iterator[str]:
 
 
 def _byline(diagnosis: Diagnosis, language: str) -> str:
-    told = (diagnosis.rule, parts.sureness(diagnosis, language), parts.place(diagnosis.origin, language))
-    often = parts.repeated(diagnosis, language)
-    return f'<p class="soft">{_text(" · ".join([*told, *([often] if often else [])]))}</p>'
+    return f'<p class="soft">{_text(" · ".join(parts.byline(diagnosis, language)))}</p>'
 
 
 def _account(diagnosis: Diagnosis, language: str, *, opened: bool) -> Iterator[str]:
     """Why, what to do, what probes and the log say."""
-    if diagnosis.summary:
-        yield _labelled("why", diagnosis.summary, language)
+    if why := parts.why(diagnosis, language):
+        yield _labelled("why", why, language)
     for remedy in parts.remedies(diagnosis, language):
         yield from _remedy(remedy, language)
     for line in diagnosis.probes:
@@ -117,7 +115,8 @@ def _others(report: Report) -> Iterator[str]:
 
 def _timeline(report: Report) -> Iterator[str]:
     """The drawing, its legend, and the same as a table."""
-    if not report.timeline:
+    table = parts.timeline_table(report, MOST_EVENTS)
+    if table is None:
         return
     language = report.language
     grid = timeline_grid(report)
@@ -130,47 +129,39 @@ def _timeline(report: Report) -> Iterator[str]:
     order = [] if grid.clock else [f"→ {phrase('text.order', language)}"]
     hidden = [phrase("text.more_ranks", language, n=grid.hidden)] if grid.hidden else []
     yield f'<p class="soft">{_text(" · ".join([first, *legend, *order, *hidden]))}</p>'
-    heads = [phrase("text.time", language), "rank", phrase("text.event", language), phrase("text.where", language)]
-    rows = [
-        (entry.time or "", "" if entry.rank is None else str(entry.rank), entry.rule, f"{entry.source}:{entry.line}")
-        for entry in report.timeline[:MOST_EVENTS]
-    ]
-    title = f"{phrase('text.timeline', language)} ({len(report.timeline):,})"
-    yield f"<details><summary>{_text(title)}</summary>{_table(heads, rows)}</details>"
+    yield _folded(table)
 
 
 def _rank_table(report: Report) -> Iterator[str]:
-    if len(report.ranks.table) < 2:
-        return
-    language = report.language
-    groups = parts.rank_groups(report)
-    heads = [phrase(f"text.{name}", language) for name in ("ranks", "state", "host", "first_error", "milestone")]
-    rows = []
-    for group in groups[:MOST_RANK_ROWS]:
-        host = ", ".join(group.hosts) if len(group.hosts) < 4 else phrase("text.hosts", language, n=len(group.hosts))
-        state = phrase(f"word.{group.state}", language)
-        rows.append((parts.ranks(group.ranks), state, host, group.first_error or "", group.milestone or ""))
-    size = report.ranks.world_size or "?"
-    title = f"{phrase('text.ranks', language)} ({report.ranks.seen}/{size})"
-    hidden = len(groups) - MOST_RANK_ROWS
-    more = f"<p>{_text(phrase('text.more_ranks', language, n=hidden))}</p>" if hidden > 0 else ""
-    yield f"<details><summary>{_text(title)}</summary>{_table(heads, rows)}{more}</details>"
+    table = parts.rank_table(report, MOST_RANK_ROWS)
+    if table is not None:
+        yield _folded(table)
+
+
+def _folded(table: parts.Table) -> str:
+    more = f"<p>{_text(table.more)}</p>" if table.more else ""
+    return f"<details><summary>{_text(table.title, 300)}</summary>{_table(table.heads, table.rows)}{more}</details>"
 
 
 def _recorded(recorded: FlightRecorder, language: str) -> Iterator[str]:
     """Where the flight recorder shows the ranks."""
-    heads = ["rank", phrase("text.state", language), phrase("text.event", language), phrase("text.where", language)]
-    rows = [
-        (str(one.rank), one.role, " ".join(part for part in (one.group, one.operation) if part), one.frame or "")
+    heads = ("rank", *(phrase(f"text.{head}", language) for head in ("state", "event", "where")))
+    rows = tuple(
+        (
+            str(one.rank),
+            phrase(f"word.{one.role}", language),
+            " ".join(part for part in (one.group, one.operation) if part),
+            one.frame or "",
+        )
         for one in recorded.places[:MOST_PLACES]
-    ]
-    title = f"Flight recorder: {recorded.kind} · {recorded.source}"
-    yield f"<details><summary>{_text(title, 300)}</summary>{_table(heads, rows)}</details>"
+    )
+    title = phrase("text.recorded", language, kind=phrase(f"recorded.{recorded.kind}", language))
+    yield _folded(parts.Table(f"{title} · {recorded.source}", heads, rows))
 
 
 def _facts(report: Report) -> Iterator[str]:
-    facts = report.facts
-    named = {"PyTorch": facts.torch, "NCCL": facts.nccl, "CUDA": facts.cuda, "driver": facts.driver}
+    facts, driver = report.facts, phrase("text.driver", report.language)
+    named = {"PyTorch": facts.torch, "NCCL": facts.nccl, "CUDA": facts.cuda, driver: facts.driver}
     rows = [(name, value) for name, value in named.items() if value]
     rows += [("GPU", gpu) for gpu in dict.fromkeys(facts.gpus)]
     rows += list(facts.env.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import escape
+from itertools import groupby
 
 from logdoc.kept.patterns import lazily
 from logdoc.render import parts
@@ -50,18 +51,17 @@ def _pieces(report: Report) -> Iterator[tuple[str, Need]]:
         yield from _best(diagnosis, report) if number == 0 else _other(diagnosis, report)
     for key, text in parts.advice(report):
         yield _labelled(key, prose(text), report.language), Need.ADVICE
-    if len(report.ranks.table) > 1:
-        yield _ranks(report), Need.DETAIL
-    if report.timeline:
-        yield _timeline(report), Need.DETAIL
+    for table in (parts.rank_table(report, MOST_RANK_ROWS), parts.timeline_table(report, MOST_EVENTS)):
+        if table is not None:
+            yield _table(table), Need.DETAIL
     yield f"<sub>{_html(parts.made_by(report))}</sub>\n", Need.ADVICE
 
 
 def _best(diagnosis: Diagnosis, report: Report) -> Iterator[tuple[str, Need]]:
     language = report.language
     yield f"{_byline(diagnosis, language)}\n", Need.HEADLINE
-    if diagnosis.summary:
-        yield _labelled("why", prose(diagnosis.summary), language), Need.WHY
+    if why := parts.why(diagnosis, language):
+        yield _labelled("why", prose(why), language), Need.WHY
     for remedy in parts.remedies(diagnosis, language):
         yield _remedy(remedy, language), Need.FIX
     for line in diagnosis.probes:
@@ -77,7 +77,7 @@ def _best(diagnosis: Diagnosis, report: Report) -> Iterator[tuple[str, Need]]:
 def _other(diagnosis: Diagnosis, report: Report) -> Iterator[tuple[str, Need]]:
     language = report.language
     title = f"{cut(one_line(diagnosis.title), 300)} · {parts.sureness(diagnosis, language)}"
-    inside = [f"{_byline(diagnosis, language)}\n", f"{prose(diagnosis.summary)}\n"]
+    inside = [f"{_byline(diagnosis, language)}\n", f"{prose(parts.why(diagnosis, language))}\n"]
     inside += [_remedy(remedy, language) for remedy in parts.remedies(diagnosis, language)]
     yield _folded(title, "\n".join(inside)), Need.OTHERS
     if diagnosis.evidence:
@@ -86,10 +86,8 @@ def _other(diagnosis: Diagnosis, report: Report) -> Iterator[tuple[str, Need]]:
 
 
 def _byline(diagnosis: Diagnosis, language: str) -> str:
-    told = (code(one_line(diagnosis.rule)), parts.sureness(diagnosis, language))
-    where = code(cut(parts.place(diagnosis.origin, language), 300))
-    often = parts.repeated(diagnosis, language)
-    return " · ".join([*told, where, *([prose(often)] if often else [])])
+    rule, sure, where, *often = parts.byline(diagnosis, language)
+    return " · ".join([code(rule), sure, code(cut(where, 300)), *map(prose, often)])
 
 
 def _labelled(key: str, text: str, language: str) -> str:
@@ -101,43 +99,25 @@ def _remedy(remedy: parts.Remedy, language: str) -> str:
     lines = [f"**{parts.labelled('do_this', prose(remedy.heading), language)}**\n"]
     if remedy.why:
         lines.append(f"{prose(remedy.why)}\n")
-    typed = "\n".join(parts.command_lines(remedy, LONGEST_COMMANDS, language))
-    if typed:
-        lines.append(fenced(typed, "sh"))
+    for is_code, blocks in groupby(
+        parts.command_blocks(remedy, LONGEST_COMMANDS, language), key=lambda block: block[0]
+    ):
+        typed = "\n".join(line for _, block in blocks for line in block)
+        lines.append(fenced(typed, "python" if is_code else "sh"))
     if remedy.verify:
         lines.append(f"{parts.labelled('verify', code(cut(remedy.verify, 1_000)), language)}\n")
     return "\n".join(lines)
 
 
 def _evidence(diagnosis: Diagnosis, title: str) -> str:
-    lines = [cut(parts.quoted(line), parts.LONGEST_LINE) for line in diagnosis.evidence]
+    lines = [cut(parts.quoted(line), parts.longest(line)) for line in diagnosis.evidence]
     return _folded(title, fenced("\n".join(lines), "text"))
 
 
-def _ranks(report: Report) -> str:
-    language = report.language
-    size = report.ranks.world_size or "?"
-    heads = ("ranks", "state", "host", "first_error", "milestone")
-    rows = [f"| {' | '.join(phrase(f'text.{head}', language) for head in heads)} |", "|---|---|---|---|---|"]
-    groups = parts.rank_groups(report)
-    for group in groups[:MOST_RANK_ROWS]:
-        state = phrase(f"word.{group.state}", language)
-        host = ", ".join(group.hosts) if len(group.hosts) < 4 else phrase("text.hosts", language, n=len(group.hosts))
-        cells = (parts.ranks(group.ranks), state, host, group.first_error or "", group.milestone or "")
-        rows.append(f"| {' | '.join(prose(cell, 200) for cell in cells)} |")
-    if len(groups) > MOST_RANK_ROWS:
-        rows += ["", phrase("text.more_ranks", language, n=len(groups) - MOST_RANK_ROWS)]
-    return _folded(f"{phrase('text.ranks', language)} ({report.ranks.seen}/{size})", "\n".join(rows) + "\n")
-
-
-def _timeline(report: Report) -> str:
-    language = report.language
-    rows = [f"| {phrase('text.time', language)} | rank | {phrase('text.event', language)} | |", "|---|---|---|---|"]
-    for entry in report.timeline[:MOST_EVENTS]:
-        rank = "" if entry.rank is None else str(entry.rank)
-        cells = (entry.time or "", rank, entry.rule, f"{entry.source}:{entry.line}")
-        rows.append(f"| {' | '.join(prose(cell, 200) for cell in cells)} |")
-    return _folded(phrase("text.timeline", language), "\n".join(rows) + "\n")
+def _table(table: parts.Table) -> str:
+    lines = [table.heads, ["---"] * len(table.heads), *([prose(cell, 200) for cell in row] for row in table.rows)]
+    rows = [f"| {' | '.join(cells)} |" for cells in lines]
+    return _folded(table.title, "\n".join([*rows, *(["", table.more] if table.more else [])]) + "\n")
 
 
 def _folded(title: str, inside: str) -> str:

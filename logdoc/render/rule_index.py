@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from logdoc.render.rule_page import plain
+from logdoc.reporting.wording import phrase
 from logdoc.types.rule import Rule
 
-_WORDS = {
-    "title": {"en": "Rules", "zh": "规则"},
-    "by-area": {"en": "By area", "zh": "按领域"},
-    "by-message": {"en": "By message", "zh": "按日志内容"},
-}
 LONGEST_MESSAGE = 120
 
 
@@ -26,14 +22,15 @@ def rule_index(rules: Sequence[Rule], language: str) -> str:
 
 
 def _lines(rules: Sequence[Rule], language: str) -> Iterator[str]:
-    yield from (f"# {_WORDS['title'][language]}", "", f"## {_WORDS['by-area'][language]}", "")
+    yield from (f"# {phrase('page.rules', language)}", "", f"## {phrase('page.by_area', language)}", "")
     for area in sorted({rule.area for rule in rules}):
         yield from (f"### {area}", "")
         for rule in rules:
             if rule.area == area:
-                yield f"- [`{rule.id}`]({page_path(rule)}) ({rule.kind}): {plain(rule.title.in_language(language))}"
+                title = plain(rule.title.in_language(language))
+                yield f"- [`{rule.id}`]({page_path(rule)}) ({phrase(f'word.{rule.kind}', language)}): {title}"
         yield ""
-    yield from (f"## {_WORDS['by-message'][language]}", "")
+    yield from (f"## {phrase('page.by_message', language)}", "")
     said = [(_message(example.log), rule) for rule in rules for example in rule.examples.must_match[:3]]
     messages = sorted(said, key=lambda pair: (pair[0], pair[1].id))
     for message, rule in messages:

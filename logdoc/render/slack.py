@@ -70,11 +70,11 @@ def _groups(report: Report) -> Iterator[tuple[list[Block], Need]]:
 
 def _best(diagnosis: Diagnosis, language: str) -> Iterator[tuple[list[Block], Need]]:
     yield [_byline(diagnosis, language)], Need.HEADLINE
-    if diagnosis.summary:
-        yield [_section(parts.labelled("why", one_line(diagnosis.summary), language))], Need.WHY
+    if why := parts.why(diagnosis, language):
+        yield [_section(parts.labelled("why", why, language))], Need.WHY
     if diagnosis.evidence:
-        lines = [escaped(parts.quoted(line)) for line in diagnosis.evidence[:MOST_EVIDENCE]]
-        yield _fenced([whole(line, parts.LONGEST_LINE) for line in lines]), Need.EVIDENCE
+        lines = [whole(escaped(parts.quoted(line)), parts.longest(line)) for line in diagnosis.evidence[:MOST_EVIDENCE]]
+        yield _fenced(lines), Need.EVIDENCE
     for line in diagnosis.probes:
         yield [_context(parts.labelled("probes", parts.probe(line, language), language))], Need.ADVICE
     for remedy in parts.remedies(diagnosis, language):
@@ -85,17 +85,15 @@ def _other(diagnosis: Diagnosis, language: str) -> Iterator[tuple[list[Block], N
     """A further hypothesis with its best fix, where there is room."""
     title = _section(parts.labelled("also", one_line(diagnosis.title), language), 300)
     blocks = [{"type": "divider"}, title, _byline(diagnosis, language)]
-    if diagnosis.summary:
-        blocks.append(_section(parts.labelled("why", one_line(diagnosis.summary), language), 900))
+    if why := parts.why(diagnosis, language):
+        blocks.append(_section(parts.labelled("why", why, language), 900))
     for remedy in list(parts.remedies(diagnosis, language))[:1]:
         blocks += _remedy(remedy, language)
     yield blocks, Need.OTHERS
 
 
 def _byline(diagnosis: Diagnosis, language: str) -> Block:
-    told = (diagnosis.rule, parts.sureness(diagnosis, language), parts.place(diagnosis.origin, language))
-    often = parts.repeated(diagnosis, language)
-    return _context(" · ".join([*told, *([often] if often else [])]), 600)
+    return _context(" · ".join(parts.byline(diagnosis, language)), 600)
 
 
 def _remedy(remedy: parts.Remedy, language: str) -> list[Block]:

@@ -66,15 +66,12 @@ def _diagnosis(diagnosis: Diagnosis, language: str, *, first: bool) -> Iterator[
     if not first:
         title = parts.labelled("also", cut(one_line(diagnosis.title), 300), language)
         yield {**_text(title, weight="bolder"), "separator": True}, Need.OTHERS
-    told = (diagnosis.rule, parts.sureness(diagnosis, language), parts.place(diagnosis.origin, language))
-    often = parts.repeated(diagnosis, language)
-    byline = " · ".join([*told, *([often] if often else [])])
-    yield _text(cut(byline, 600), isSubtle=True), Need.HEADLINE if first else Need.OTHERS
-    if diagnosis.summary:
-        why = cut(one_line(diagnosis.summary), LONGEST_TEXT)
-        yield _labelled("why", why, language), Need.WHY if first else Need.OTHERS
+    byline = cut(" · ".join(parts.byline(diagnosis, language)), 600)
+    yield _text(byline, isSubtle=True), Need.HEADLINE if first else Need.OTHERS
+    if why := parts.why(diagnosis, language):
+        yield _labelled("why", cut(why, LONGEST_TEXT), language), Need.WHY if first else Need.OTHERS
     if diagnosis.evidence and first:
-        lines = [cut(parts.quoted(line), parts.LONGEST_LINE) for line in diagnosis.evidence[:MOST_EVIDENCE]]
+        lines = [cut(parts.quoted(line), parts.longest(line)) for line in diagnosis.evidence[:MOST_EVIDENCE]]
         yield _code(lines), Need.EVIDENCE
     for line in diagnosis.probes if first else ():
         yield _labelled("probes", cut(parts.probe(line, language), 600), language), Need.ADVICE

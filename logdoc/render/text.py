@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections import Counter
+from collections.abc import Iterator
 
+from logdoc.render import parts
 from logdoc.render.cells import cell_len, cropped
-from logdoc.render.plain import visible
+from logdoc.render.plain import one_line, visible
 from logdoc.render.wrap import wrapped
 from logdoc.reporting.wording import phrase
 from logdoc.types.report import Diagnosis, Evidence, ProbeLine, Report
@@ -14,6 +15,9 @@ from logdoc.types.value import dataclass
 
 MOST_LINES = 25
 MOST_EVIDENCE = 3
+MOST_ADVICE = {"environment": 2, "collect": 2, "warnings": 2, "similar": 3, "novel": 5}  # else one of a kind
+MOST_ROWS = 64  # of a table
+WIDEST_CELL = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,7 @@ class _Row:
     style: str = ""
 
 
-_SIGNS = {"cause-found": "✗", "symptoms-only": "!", "unrecognised": "?", "healthy": "✓"}
-_ASCII = str.maketrans({"✗": "x", "✓": "+", "→": ">", "·": "-", "“": '"', "”": '"', "—": "-", "…": "~", "│": "|"})
+_ASCII = str.maketrans("✗✓→·“”—…│⏎", 'x+>-""-~|/')
 _STYLES = {
     "cause-found": "bold red",
     "symptoms-only": "bold yellow",
@@ -53,9 +56,6 @@ _SGR = {
     "bold green": "1;32",
     "bold yellow": "1;33",
 }
-_RISKS = {"safe": "", "slower": " [slower]", "changes-results": " [changes results]", "needs-admin": " [needs admin]"}
-
-
 _PLAIN = TextOptions()
 
 
@@ -84,65 +84,60 @@ def _printed(row: _Row, options: TextOptions) -> str:
 def _short(report: Report, options: TextOptions) -> Iterator[_Row]:
     yield from _headline(report, options)
     if report.diagnoses:
-        yield from _diagnosis(report.diagnoses[0], report, options, full=False)
-        yield from _considered(report, options)
-    else:
-        yield from _unrecognised(report, options)
-    yield from _environment(report, options, most=2)
-    if report.outcome in ("symptoms-only", "unrecognised"):
-        yield from _collect(report, options, most=2)
-    if report.outcome == "healthy" and report.noise:
-        yield from _paragraph(phrase("text.noise", report.language), ", ".join(report.noise), options)
-    if report.outcome == "cause-found" and report.restart.advice != "unknown":
-        yield from _restart(report, options)
-    for warning in report.warnings[:2]:
-        yield from _paragraph(phrase("text.warnings", report.language), warning, options)
+        yield from _diagnosis(report.diagnoses[0], report.language, options, full=False)
+    others = [f"{other.rule} ({other.confidence:.2f})" for other in report.diagnoses[1:4]]
+    if others:
+        yield from _labelled("also", ", ".join(others), report.language, options)
+    told = Counter[str]()
+    for key, text in parts.advice(report):
+        told[key] += 1
+        if told[key] <= MOST_ADVICE.get(key, 1) and (key != "noise" or report.outcome == "healthy"):
+            yield from _labelled(key, text, report.language, options)
 
 
 def _long(report: Report, options: TextOptions) -> Iterator[_Row]:
     yield from _headline(report, options)
     for number, diagnosis in enumerate(report.diagnoses):
         if number:
-            yield from (_Row(line, "bold") for line in wrapped(diagnosis.title, options.width, "  "))
-        yield from _diagnosis(diagnosis, report, options, full=True)
+            yield from _wrapped(f"  {one_line(diagnosis.title)}", options, "    ", "bold")
+        yield from _diagnosis(diagnosis, report.language, options, full=True)
         yield _Row("")
-    if not report.diagnoses:
-        yield from _unrecognised(report, options)
-    yield from _environment(report, options, most=1000)
-    yield from _collect(report, options, most=100)
-    if report.outcome != "healthy":
-        yield from _restart(report, options)
-    yield from _ranks(report)
-    yield from _timeline(report)
-    if report.noise:
-        yield from _paragraph(phrase("text.noise", report.language), ", ".join(report.noise), options)
-    for warning in report.warnings:
-        yield from _paragraph(phrase("text.warnings", report.language), warning, options)
+    for key, text in parts.advice(report):
+        yield from _labelled(key, text, report.language, options)
+    for table in (parts.rank_table(report, MOST_ROWS), parts.timeline_table(report, MOST_ROWS)):
+        if table is not None:
+            yield from _table(table)
 
 
 def _headline(report: Report, options: TextOptions) -> Iterator[_Row]:
-    style = _STYLES[report.outcome]
-    for line in wrapped(f"{_SIGNS[report.outcome]} {report.headline}", options.width, "  "):
-        yield _Row(line, style)
+    return _wrapped(parts.headline(report), options, "  ", _STYLES[report.outcome])
 
 
-def _diagnosis(diagnosis: Diagnosis, report: Report, options: TextOptions, *, full: bool) -> Iterator[_Row]:
-    language = report.language
-    place = f"{diagnosis.origin.source}:{diagnosis.origin.line}"
-    sure = f"{phrase('word.' + diagnosis.status, language)} ({diagnosis.confidence:.2f})"
-    yield _Row(f"  {diagnosis.rule} · {sure} · {place}", "cyan")
-    yield from _paragraph(phrase("text.why", language), diagnosis.summary, options)
-    if len(diagnosis.attempts) > 1:
-        yield _Row(f"  {phrase('text.recurring', language, n=len(diagnosis.attempts))}")
-    yield from _evidence(diagnosis, options, 100 if full else MOST_EVIDENCE)
-    yield from _fixes(diagnosis, report, options, full=full)
+def _diagnosis(diagnosis: Diagnosis, language: str, options: TextOptions, *, full: bool) -> Iterator[_Row]:
+    spot = parts.at(diagnosis.origin)  # who and where the headline says
+    yield _Row(f"  {diagnosis.rule} · {parts.sureness(diagnosis, language)} · {spot}", "cyan")
+    if why := parts.why(diagnosis, language):
+        yield from _labelled("why", why, language, options)
+    for line in diagnosis.evidence[: 100 if full else MOST_EVIDENCE]:
+        yield from _evidence(line, options)
+    remedies = list(parts.remedies(diagnosis, language))
+    for remedy in remedies if full else remedies[:1]:
+        yield from _remedy(remedy, language, options, full=full)
     for probe in diagnosis.probes if full else filter(_tells, diagnosis.probes):
-        yield from _paragraph(phrase("text.probes", language), f"{probe.id} {probe.outcome}: {probe.summary}", options)
+        yield from _labelled("probes", parts.probe(probe, language), language, options)
     if diagnosis.explains:
-        yield from _paragraph(phrase("text.explains", language), ", ".join(diagnosis.explains), options)
+        yield from _labelled("explains", ", ".join(diagnosis.explains), language, options)
     if options.why:
         yield _Row(f"  {phrase('text.terms', language)} {diagnosis.rule}", "bold")
         yield from (_Row(f"    {term.value:+5.2f}  {term.name}") for term in diagnosis.score)
+
+
+def _evidence(line: Evidence, options: TextOptions) -> Iterator[_Row]:
+    """A line of the log, cut to the width; what logdoc says itself, whole."""
+    text = f"    {parts.quoted(line)}"
+    return (
+        _wrapped(text, options, "      ", "dim") if line.own_words else iter([_Row(_cut(text, options.width), "dim")])
+    )
 
 
 def _tells(probe: ProbeLine) -> bool:
@@ -150,95 +145,40 @@ def _tells(probe: ProbeLine) -> bool:
     return probe.outcome != "unknown" or (not probe.ran and bool(probe.summary))
 
 
-def _evidence(diagnosis: Diagnosis, options: TextOptions, most: int) -> Iterator[_Row]:
-    for line in diagnosis.evidence[:most]:
-        yield _Row(_cut(f"    {_source(line)} │ {_one_line(line.text)}", options.width), "dim")
+def _remedy(remedy: parts.Remedy, language: str, options: TextOptions, *, full: bool) -> Iterator[_Row]:
+    """A remedy with its commands for every environment; the reason, and more than two environments, only if `full`."""
+    yield from _wrapped(f"  {parts.labelled('do_this', remedy.heading, language)}", options, "    ", "bold")
+    for applies, commands in remedy.runs if full else remedy.runs[:2]:
+        if applies != "any":
+            yield _Row(f"    {applies}:", "dim")
+        for label, lines in parts.labels(parts.kinds(commands), language):
+            if label is not None:
+                yield _Row(f"    {phrase('text.labelled', language, label=label, text='').rstrip()}", "dim")
+            yield from (_Row(f"    {command}", "green") for command in lines)
+    if full and remedy.why:
+        yield from _wrapped(f"    {remedy.why}", options, "    ")
+    if remedy.verify:
+        yield _Row(f"    {parts.labelled('verify', remedy.verify, language)}")
 
 
-def _source(line: Evidence) -> str:
-    rank = f" r{line.rank}" if line.rank is not None else ""
-    return f"{line.source.rsplit('/', 1)[-1]}:{line.line}{rank}"
+def _table(table: parts.Table) -> Iterator[_Row]:
+    """Its rows in columns, heads above."""
+    yield _Row(f"  {table.title}", "bold")
+    lines = [[_cut(one_line(cell), WIDEST_CELL) for cell in row] for row in (table.heads, *table.rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for number, line in enumerate(lines):
+        padded = [cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)]
+        yield _Row(f"    {'  '.join(padded)}".rstrip(), "" if number else "dim")
+    if table.more:
+        yield _Row(f"    {table.more}", "dim")
 
 
-def _fixes(diagnosis: Diagnosis, report: Report, options: TextOptions, *, full: bool) -> Iterator[_Row]:
-    """Each remedy once, with its commands for every environment; only the first one unless `full`."""
-    language = report.language
-    remedies = [list(lines) for _, lines in groupby(diagnosis.fixes, key=lambda fix: (fix.title, fix.risk))]
-    for remedy in remedies if full else remedies[:1]:
-        first = remedy[0]
-        title = f"  {phrase('text.do_this', language)}: {first.title}{_RISKS[first.risk]}"
-        yield from (_Row(line, "bold") for line in wrapped(title, options.width, "    "))
-        for fix in remedy if full else remedy[:2]:
-            if fix.applies != "any":
-                yield _Row(f"    {fix.applies}:", "dim")
-            yield from (_Row(f"    {command}", "green") for command in fix.commands)
-        if full and first.why:
-            yield from (_Row(line) for line in wrapped("    " + first.why, options.width, "    "))
-        if first.verify:
-            yield _Row(f"    {phrase('text.verify', language)}: {first.verify}")
+def _labelled(key: str, text: str, language: str, options: TextOptions) -> Iterator[_Row]:
+    return _wrapped(f"  {parts.labelled(key, text, language)}", options, "    ")
 
 
-def _considered(report: Report, options: TextOptions) -> Iterator[_Row]:
-    others = [f"{other.rule} ({other.confidence:.2f})" for other in report.diagnoses[1:4]]
-    if others:
-        yield from _paragraph(phrase("text.also", report.language), ", ".join(others), options)
-
-
-def _unrecognised(report: Report, options: TextOptions) -> Iterator[_Row]:
-    if report.first_abnormal is not None:
-        place = f"{report.first_abnormal.source}:{report.first_abnormal.line}"
-        yield from _paragraph(phrase("text.where", report.language), place, options)
-    for line in report.novel[:5]:
-        where = f"{line.source}:{line.line}: {line.text}"
-        yield from _paragraph(phrase("text.novel", report.language), where, options)
-    for near in report.similar:
-        yield from _paragraph(phrase("text.similar", report.language), f"{near.rule} ({near.score:.2f})", options)
-
-
-def _environment(report: Report, options: TextOptions, most: int) -> Iterator[_Row]:
-    for problem in report.environment[:most]:
-        setting = problem.variable if problem.value is None else f"{problem.variable}={problem.value}"
-        text = f"{setting}: {problem.problem} → {problem.fix}" if problem.fix else f"{setting}: {problem.problem}"
-        yield from _paragraph(phrase("text.environment", report.language), text, options)
-
-
-def _collect(report: Report, options: TextOptions, most: int) -> Iterator[_Row]:
-    for advice in report.collect_next[:most]:
-        yield from _paragraph(phrase("text.collect", report.language), advice, options)
-
-
-def _restart(report: Report, options: TextOptions) -> Iterator[_Row]:
-    text = f"{report.restart.advice}: {report.restart.reason}"
-    yield from _paragraph(phrase("text.restart", report.language), text, options)
-
-
-def _ranks(report: Report) -> Iterator[_Row]:
-    if len(report.ranks.table) < 2:
-        return
-    size = report.ranks.world_size or "?"
-    yield _Row(f"  {phrase('text.ranks', report.language)} ({report.ranks.seen}/{size})", "bold")
-    for row in report.ranks.table:
-        error = f"{row.first_error.source}:{row.first_error.line}" if row.first_error else "-"
-        yield _Row(
-            f"    {row.rank:>5}  {row.state:<9} {row.host or '-':<20} {error:<28} {row.milestone or ''}".rstrip()
-        )
-
-
-def _timeline(report: Report) -> Iterator[_Row]:
-    if not report.timeline:
-        return
-    yield _Row(f"  {phrase('text.timeline', report.language)}", "bold")
-    for entry in report.timeline[:50]:
-        who = "-" if entry.rank is None else str(entry.rank)
-        yield _Row(f"    {entry.time or '-':<24} {who:>5}  {entry.rule}  {entry.source}:{entry.line}")
-
-
-def _paragraph(label: str, text: str, options: TextOptions) -> Iterable[_Row]:
-    return [_Row(line) for line in wrapped(f"  {label}: {_one_line(text)}", options.width, "    ")]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split("\n")).replace("\t", " ")
+def _wrapped(text: str, options: TextOptions, indent: str, style: str = "") -> Iterator[_Row]:
+    return (_Row(line, style) for line in wrapped(text, options.width, indent))
 
 
 def _cut(text: str, width: int) -> str:

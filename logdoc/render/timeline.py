@@ -52,7 +52,7 @@ def timeline_grid(report: Report) -> Grid:
     moments = _moments(report.timeline)
     columns = _labels(report.timeline, moments)
     cells: dict[int | None, dict[int, Mark]] = {row.rank: {} for row in report.ranks.table}
-    first = _first_failure(report)
+    first = first_failure(report)
     explains = report.diagnoses[0].explains if first is not None else ()
     for number, (entry, column) in enumerate(zip(report.timeline, moments, strict=True)):
         here = cells.setdefault(entry.rank, {})
@@ -83,7 +83,7 @@ def _labels(entries: Sequence[TimelineEntry], moments: Sequence[int]) -> tuple[s
     return tuple(labels[moment] for moment in sorted(labels))
 
 
-def _first_failure(report: Report) -> int | None:
+def first_failure(report: Report) -> int | None:
     """The entry of the best cause, on the rank that failed first where the log names it."""
     if not report.diagnoses or report.diagnoses[0].kind != "cause":
         return None

@@ -11,17 +11,27 @@ from logdoc.types.report import FixLine
 from logdoc.types.rule import Condition, FactValue, Fix, Rule, Verify
 
 
-def fix_lines(rule: Rule, values: Mapping[str, FactValue], facts: FactSet, language: str) -> tuple[FixLine, ...]:
-    """All fixes in the rule's order, those whose `only_if` is known to hold first, those known not to hold left out."""
+def fix_lines(
+    rule: Rule,
+    values: Mapping[str, FactValue],
+    facts: FactSet,
+    language: str,
+    surroundings: frozenset[str] = frozenset(),
+) -> tuple[FixLine, ...]:
+    """All fixes in the rule's order, those whose `only_if` is known to hold first, those known not to hold left out.
+
+    Of the commands of one fix those for the `surroundings` that the job is seen in (`slurm`, `k8s`) come first, but for
+    those that are typed anywhere.
+    """
     scene = Scene({}, lambda name: values[name] if name in values else facts.value(name))
     judged = [(fix, True if fix.only_if is None else holds(fix.only_if, scene)) for fix in rule.fixes]
     fitting = [fix for fix, fits in judged if fits is not False]
     surely = {id(fix) for fix, fits in judged if fits is True and fix.only_if is not None}
     fitting.sort(key=lambda fix: id(fix) not in surely)
-    return tuple(line for fix in fitting for line in _lines(fix, values, language))
+    return tuple(line for fix in fitting for line in _lines(fix, values, language, surroundings))
 
 
-def _lines(fix: Fix, values: Mapping[str, FactValue], language: str) -> list[FixLine]:
+def _lines(fix: Fix, values: Mapping[str, FactValue], language: str, surroundings: frozenset[str]) -> list[FixLine]:
     return [
         FixLine(
             title=title(fix.title, language, values),
@@ -31,7 +41,7 @@ def _lines(fix: Fix, values: Mapping[str, FactValue], language: str) -> list[Fix
             risk=fix.risk,
             verify=verification(fix.verify, values, language),
         )
-        for environment, commands in fix.run.items()
+        for environment, commands in sorted(fix.run.items(), key=lambda run: run[0] not in {"any", *surroundings})
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from logdoc.reporting.wording import phrase
 from logdoc.types.report import Abnormal, Diagnosis, Ranks
+from logdoc.types.spans import spans as spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,17 +61,3 @@ def _placed(top: Diagnosis, language: str) -> str:
     if host is not None:
         return phrase("headline.host", language, host=host, title=top.title)
     return phrase("headline.plain", language, title=top.title)
-
-
-def spans(numbers: Sequence[int]) -> str:
-    """`0-6, 9` for 0, 1, …, 6, 9."""
-    parts: list[str] = []
-    start = previous = None
-    for number in [*sorted(set(numbers)), None]:
-        if previous is not None and number == previous + 1:
-            previous = number
-            continue
-        if start is not None and previous is not None:
-            parts.append(str(start) if start == previous else f"{start}-{previous}")
-        start = previous = number
-    return ", ".join(parts)

@@ -67,7 +67,7 @@ class Identities:
         for found in _SETTING.finditer(text):
             name = normalised(found["name"][:LONGEST_NAME])
             if is_machine_setting(name):
-                self._learn_setting(name, found)
+                self._learn_setting(found)
             elif "=" in found["link"] and is_user_setting(name):
                 user = _USER.match(text, found.end())
                 if user and not is_common(user[0]):
@@ -78,7 +78,7 @@ class Identities:
         for pattern in (_HOME, _WINDOWS_HOME):
             self._users.update(found["user"] for found in pattern.finditer(text) if not is_common(found["user"]))
 
-    def _learn_setting(self, name: str, found: re.Match[str]) -> None:
+    def _learn_setting(self, found: re.Match[str]) -> None:
         """`host: cpu` is no machine: without a sign that it is a setting, the value must look like a machine."""
         value = _MACHINE.match(found.string, found.end())
         if value is None or IPV4.fullmatch(value[0].rstrip(".")):

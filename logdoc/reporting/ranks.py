@@ -19,11 +19,17 @@ if TYPE_CHECKING:
 
 
 def rank_table(
-    survey: Survey, ranked: Sequence[Hypothesis], best: Hypothesis | None, facts: FactSet, language: str
+    survey: Survey,
+    ranked: Sequence[Hypothesis],
+    best: Hypothesis | None,
+    facts: FactSet,
+    watchdogs: Sequence[Match],
+    language: str,
 ) -> Ranks:
-    """One row a rank that was seen or named; `first_failure` is the rank of the best one, if the log names it.
+    """One row a rank that was seen, named or missed; `first_failure` is the rank of the best one, if the log names it.
 
-    A symptom of ranks that wait for another one says who did not fail first.
+    A symptom of ranks that wait for another one says who did not fail first. `watchdogs` name the collectives that
+    ranks hung in.
     """
     errors = _first_errors(ranked)
     tracks = dict(survey.tracks)
@@ -31,12 +37,16 @@ def rank_table(
         tracks.setdefault(rank, RankTrack(rank))
     world_size = facts.value("job.world_size")
     size = int(world_size) if isinstance(world_size, int) and world_size > max(tracks, default=0) else None
+    silent = [rank for rank in _silent(survey, size) if rank not in errors]
+    collectives = _collectives(watchdogs)
+    rows = [_row(tracks[rank], errors.get(rank, []), collectives.get(rank), language) for rank in tracks]
+    rows += [RankRow(rank=rank, host=None, state="silent", first_error=None, last_line=None) for rank in silent]
     return Ranks(
         world_size=size,
         seen=len(survey.tracks),
         first_failure=best.rank if best is not None and not _waits(best) else None,
-        silent=_silent(survey, size),
-        table=tuple(_row(tracks[rank], errors.get(rank, []), language) for rank in sorted(tracks)),
+        silent=tuple(silent),
+        table=tuple(sorted(rows, key=lambda row: row.rank)),
     )
 
 
@@ -63,7 +73,17 @@ def _silent(survey: Survey, size: int | None) -> tuple[int, ...]:
     return tuple(rank for rank in range(size) if rank not in survey.tracks)
 
 
-def _row(track: RankTrack, errors: Sequence[Match], language: str) -> RankRow:
+def _collectives(watchdogs: Sequence[Match]) -> dict[int, str]:
+    """`ALLREDUCE #12`, as the watchdog of each rank said last."""
+    found: dict[int, str] = {}
+    for match in watchdogs:
+        if match.rank is not None and "op" in match.captures:
+            number = match.captures.get("seq")
+            found[match.rank] = match.captures["op"] + (f" #{number}" if number else "")
+    return found
+
+
+def _row(track: RankTrack, errors: Sequence[Match], collective: str | None, language: str) -> RankRow:
     first_error = errors[0] if errors else None
     milestone = observations().milestones.get(track.milestone or "")
     return RankRow(
@@ -72,6 +92,7 @@ def _row(track: RankTrack, errors: Sequence[Match], language: str) -> RankRow:
         state=_state(track, errors),
         first_error=_place(first_error.record, first_error.line) if first_error else None,
         last_line=_place(track.last, track.last.end_line) if track.last else None,
+        last_collective=collective,
         milestone=milestone.title.in_language(language) if milestone else None,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from logdoc.catalog.tables import document
+from logdoc.kept.data import document
 from logdoc.kept.patterns import lazily
 from logdoc.types.value import dataclass
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from logdoc.kept.patterns import lazily
+from logdoc.rulebase.search import fit, rules_with
 from logdoc.types.report import Similar
 from logdoc.types.rule import Rule
 
@@ -44,6 +45,16 @@ def similar(text: str, rules: Iterable[Rule], line: int, source: str) -> tuple[S
         for rule_id, score in order[:MOST]
         if score >= LEAST_SCORE
     )
+
+
+def rules_about(words: str, rules: Iterable[Rule]) -> list[tuple[Rule, float]]:
+    """The rules in which all these words occur and those whose examples look like them, the best first; 0..1."""
+    by_id = {rule.id: rule for rule in rules}
+    found = {rule.id: round(fit(words, rule), 2) for rule in rules_with(words, by_id.values())} if words.split() else {}
+    for near in similar(words, by_id.values(), 0, ""):
+        found[near.rule] = max(near.score, found.get(near.rule, 0.0))
+    order = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return [(by_id[rule_id], score) for rule_id, score in order]
 
 
 def _likeness(one: str, other: str) -> float:

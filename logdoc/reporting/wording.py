@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Mapping
 
-from logdoc.kept import kept_document
 from logdoc.kept.patterns import lazily
+from logdoc.kept.sentences import FILTERS, PLACEHOLDER, say
+from logdoc.types.finding import Fact
 from logdoc.types.quantity import size_in_bytes
 from logdoc.types.rule import FactValue, Text
 
-PLACEHOLDER = lazily(r"\{(?P<name>[a-z_][\w.-]*)(?::(?P<filter>[a-z_]+))?(?:\|(?P<default>[^{}]*))?\}")
+_MIB = 2**20
 _PLAIN_WORD = lazily(r"[\w@%+=:,./-]+")
 _SPACE_AFTER_CHINESE_STOP = lazily(r"(?<=[。！？；]) ")
-_SENTENCE_END = lazily(r"(?<=[.!?;])\s+(?=[A-Z{“\"(])|(?<=[。！？；])\s*")
-
-
-def _gib(value: FactValue) -> str:
-    return f"{_as_number(value) / 2**30:.2f} GiB"
-
-
-def _seconds(value: FactValue) -> str:
-    seconds = _as_number(value)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            amount = seconds / size
-            return f"{amount:.0f} {unit}" if abs(amount - round(amount)) < 0.05 else f"{amount:.1f} {unit}"
-    return f"{seconds:g} s"
-
-
-def _as_number(value: FactValue) -> float:
-    number = size_in_bytes(value)
-    if number is None:
-        raise ValueError(value)
-    return number
-
-
-FILTERS: dict[str, Callable[[FactValue], str]] = {
-    "gib": _gib,
-    "mib": lambda value: f"{_as_number(value) / 2**20:.0f} MiB",
-    "n": lambda value: f"{_as_number(value):,.0f}",
-    "s": _seconds,
-    "ms": lambda value: _seconds(_as_number(value) / 1000),
-    "cuda": lambda value: f"{_as_number(value) // 1000:.0f}.{_as_number(value) % 1000 // 10:.0f}",  # 12020 is 12.2
-    "percent": lambda value: f"{100 * _as_number(value):.0f} %",
+# What stands in a command for something that the user must set, and the values that fill it, the surest first. Never a
+# pid of `kill`: that is another process than the one the log speaks of.
+_BLANKS: Mapping[str, tuple[str, ...]] = {
+    "<script>": ("job.script",),
+    "train.py": ("job.script",),
+    "<node>": ("node", "host"),
+    "NODE": ("node", "host"),
+    "<host>": ("host",),
+    "<local rank>": ("local_rank",),
+    "<log>": ("log.name",),
+    "<pid>": ("rank.pid",),
+    "<pid of rank {rank}>": ("rank.pid",),
+    "CHECKPOINT": ("file", "traceback.file"),
+    "ORG/MODEL": ("repo", "hub.repo"),
 }
+_BLANK = lazily(
+    r"<(?:script|node|host|local rank|log|pid of rank \{rank\})>|(?:(?<=--pid )|(?<=-p ))<pid>|(?<=nodename=)NODE(?!\w)"
+    r"|(?<![\w/.-])(?:train\.py|ORG/MODEL)(?![\w/]|\.\w)|(?<!\w)CHECKPOINT(?!\w)"
+)
+_BLANK_OR_PLACEHOLDER = lazily(f"{_BLANK.pattern}|{PLACEHOLDER.pattern}")
+_SENTENCE_END = lazily(r"(?<=[.!?;])\s+(?=[A-Z{“\"(])|(?<=[。！？；])\s*")
 
 
 def fill(template: str, values: Mapping[str, FactValue]) -> str:
@@ -57,20 +45,39 @@ def fill(template: str, values: Mapping[str, FactValue]) -> str:
 
 
 def fill_command(template: str, values: Mapping[str, FactValue]) -> str:
-    """A command with its placeholders filled; unknown ones stay visible as `<name>` for the user to set.
+    """A command with its placeholders and blanks filled; unknown ones stay visible, `<name>`, for the user to set.
 
     What a log says may be hostile: a captured text that a shell would not read as one plain word is quoted.
     """
 
     def filled(found: re.Match[str]) -> str:
+        if found["name"] is None:
+            return _blank(found, values)
         value = values.get(found["name"])
         if isinstance(value, str) and found["filter"] is None and not _PLAIN_WORD.fullmatch(value):
-            import shlex  # brings a lexer; few values need it
-
-            return shlex.quote(" ".join(value.split()))
+            return _quoted(value)
         return _value(found, values) or f"<{found['name']}>"
 
-    return PLACEHOLDER.sub(filled, template)
+    return _BLANK_OR_PLACEHOLDER.sub(filled, template)
+
+
+def _blank(found: re.Match[str], values: Mapping[str, FactValue]) -> str:
+    """A blank filled in, if its value is known. A host in a log of Kubernetes is a pod, which is no node."""
+    names = [name for name in _BLANKS[found[0]] if name != "host" or "kubectl" not in found.string]
+    value = next((str(values[name]) for name in names if name in values), None)
+    if value is None:
+        return found[0].replace("{rank}", str(values.get("rank", "<rank>")))
+    if _PLAIN_WORD.fullmatch(value):
+        return value
+    before = found.string[: found.start()]
+    within_quotes = before.count("'") % 2 or before.count('"') % 2
+    return found[0] if within_quotes else _quoted(value)
+
+
+def _quoted(value: str) -> str:
+    import shlex  # brings a lexer; few values need it
+
+    return shlex.quote(" ".join(value.split()))
 
 
 def in_language(text: Text, language: str, values: Mapping[str, FactValue]) -> str:
@@ -101,30 +108,20 @@ def _value(found: re.Match[str], values: Mapping[str, FactValue]) -> str | None:
         return found["default"]
     if found["filter"] is None:
         return str(value)
-    try:
-        return None if _as_number(value) < 0 else FILTERS[found["filter"]](value)
-    except (KeyError, ValueError):
+    number, write = size_in_bytes(value), FILTERS.get(found["filter"])
+    if number is None or write is None:
         return str(value)
+    return None if number < 0 else write(number)
 
 
-PHRASES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "phrases.yaml")
-
-
-@cache
-def phrases() -> dict[str, Text]:
-    """logdoc's own sentences, logdoc/data/phrases.yaml."""
-    return {key: Text(**value) for key, value in kept_document(PHRASES, parse_phrases).items()}
-
-
-def parse_phrases(text: str) -> dict[str, dict[str, str]]:
-    """The file's content, as `kept_document` keeps it."""
-    import yaml  # for the first run only
-
-    data: dict[str, dict[str, str]] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return data
+def stated(fact: Fact) -> str:
+    """A fact as a reader sees it: `shm.free = 64 MiB`."""
+    number, write = size_in_bytes(fact.value), FILTERS["s"] if fact.unit == "s" else None
+    if fact.unit == "bytes" and number is not None and number >= _MIB:
+        write = FILTERS["mib" if number < 1024 * _MIB else "gib"]
+    return f"{fact.id} = {fact.value if number is None or write is None else write(number)}"
 
 
 def phrase(key: str, language: str, **values: FactValue) -> str:
-    """One of logdoc's own sentences. Every placeholder must be given."""
-    text = phrases()[key].in_language(language)
-    return PLACEHOLDER.sub(lambda found: str(values[found["name"]]), text)
+    """One of logdoc's own sentences, logdoc/data/phrases.yaml. Every placeholder must be given."""
+    return say("phrases.yaml", key, language, **values)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
+
+from logdoc.kept import data
 
 # Examples of lines that come step by step (made by benchmarks/benign.py from the healthy corpus). Each form is far more
 # than one line in 10,000 of its job's log, so a literal that occurs in any of them is too frequent.
-_SAMPLE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "benign.txt")
+_SAMPLE = "benign.txt"
 
 
 def benign_line(literal: str, caseless: bool) -> str | None:
@@ -26,7 +27,6 @@ def is_frequent(literal: str, caseless: bool) -> bool:
 
 @cache
 def _sample() -> tuple[str, list[str], str]:
-    with open(_SAMPLE, encoding="utf-8") as file:
-        text = file.read()
+    text = data.text(_SAMPLE)
     lowered = "".join(letter.lower() if letter.isascii() else letter for letter in text)  # every place stays
     return text, text.split("\n"), lowered

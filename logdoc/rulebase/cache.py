@@ -80,10 +80,10 @@ def _key(roots: Sequence[str]) -> str:
 
 
 def _own_folders() -> list[str]:
-    """Whose change makes an old copy wrong: the loader, the literals, the types, the observations."""
+    """Whose change makes an old copy wrong: the loader, the literals, the types, the YAML dialect, the observations."""
     here = os.path.dirname(__file__)
     package = os.path.dirname(here)
-    return [here, os.path.join(package, "types"), os.path.join(package, "data")]
+    return [here, *(os.path.join(package, room) for room in ("types", "kept", "data"))]
 
 
 def _files(root: str, suffixes: tuple[str, ...] = (".yaml",)) -> Iterator[tuple[str, int, int]]:

@@ -10,19 +10,22 @@ from pathlib import Path
 
 import regex
 
+from logdoc.kept.sentences import FILTERS, PLACEHOLDER
+from logdoc.kept.yaml_source import locate
 from logdoc.rulebase.benign import benign_line
 from logdoc.rulebase.index import is_evidence_of_failure, signature_literals
 from logdoc.rulebase.literals import Literals
 from logdoc.rulebase.load import RuleSet
-from logdoc.rulebase.yaml_source import locate
+from logdoc.rulebase.near_miss import how_far
+from logdoc.rulebase.skeleton import TO_FILL_IN
 from logdoc.types.errors import RuleProblem
 from logdoc.types.quantity import size_in_bytes
 from logdoc.types.report import Diagnosis, Report
 from logdoc.types.rule import OPERATORS, Condition, Expectation, MustMatch, Rule, Signature, Text
+from logdoc.types.value import asdict
 
 Explain = Callable[[str], Report]
 
-PLACEHOLDER = re.compile(r"\{([a-z_][\w.-]*)(?::([a-z_]+))?(?:\|([^{}]*))?\}")
 ALWAYS_KNOWN = frozenset({"python", "rank", "local_rank", "host"})
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _SLOWEST_SECONDS = 0.02
@@ -33,7 +36,8 @@ def lint(rules: RuleSet) -> list[RuleProblem]:
     """Every fault of every rule that can be seen without running it."""
     problems = []
     for rule in rules.rules.values():
-        found = [*_signatures(rule), *_conditions(rule), *_texts(rule), *_shape(rule), *_relations(rule, rules)]
+        found = [*_unfinished(rule), *_signatures(rule), *_conditions(rule), *_texts(rule), *_shape(rule)]
+        found += _relations(rule, rules)
         problems += [_at(rule, where, message) for where, message in found]
     return problems
 
@@ -47,6 +51,25 @@ def _at(rule: Rule, where: tuple[str | int, ...], message: str) -> RuleProblem:
     except OSError:
         line, column = 1, 1
     return RuleProblem(rule.path, line, column, message)
+
+
+def _unfinished(rule: Rule) -> Iterator[Fault]:
+    """What `logdoc rules new` left to its author."""
+    for where, text in _strings(asdict(rule), ()):
+        if any(mark in text for mark in TO_FILL_IN):
+            yield where, f"still to be filled in: {text[:60]}"
+
+
+def _strings(value: object, where: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every text in a rule, with its place in the file."""
+    if isinstance(value, str) and where != ("path",):
+        yield where, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _strings(item, (*where, str(key).removesuffix("_")))
+    elif isinstance(value, tuple | list):
+        for index, item in enumerate(value):
+            yield from _strings(item, (*where, index))
 
 
 def _signatures(rule: Rule) -> Iterator[Fault]:
@@ -110,14 +133,14 @@ def _seconds(compiled: regex.Pattern[str], text: str) -> float:
 def _conditions(rule: Rule) -> Iterator[Fault]:
     if rule.when is None:
         return
-    for node, where in _nodes(rule.when, ("when",)):
+    for node, where in rule.when.nodes(("when",)):
         if not any(getattr(node, name) is not None for name in OPERATORS):
             yield where, f"a condition needs one of {', '.join(OPERATORS)}"
         for named in _signatures_of(node):
             if named not in rule.match:
                 yield where, f"no signature is called {named!r}"
     if _wants_a_name(rule.when):
-        named_here = {name for node, _ in _nodes(rule.when, ()) for name in _signatures_of(node)}
+        named_here = {name for node, _ in rule.when.nodes() for name in _signatures_of(node)}
         for name, signature in rule.match.items():
             if signature.role == "evidence" and name not in named_here:
                 yield ("match", name), "`when` never names this signature, so it can never make the rule hold"
@@ -137,13 +160,6 @@ def _wants_a_name(node: Condition) -> bool:
     return any(value is not None for value in (node.seen, node.count, node.ranks, node.sequence))
 
 
-def _nodes(node: Condition, where: tuple[str | int, ...]) -> Iterator[tuple[Condition, tuple[str | int, ...]]]:
-    yield node, where
-    for name in ("any", "all", "none"):
-        for index, child in enumerate(getattr(node, name) or ()):
-            yield from _nodes(child, (*where, name, index))
-
-
 def _texts(rule: Rule) -> Iterator[Fault]:
     known = _names(rule)
     for where, text in _all_texts(rule):
@@ -156,10 +172,18 @@ def _texts(rule: Rule) -> Iterator[Fault]:
         for name, _, default in PLACEHOLDER.findall(text.en):
             if "." not in name and name not in known and not default:
                 yield where, f"{{{name}}} is declared nowhere"
+        yield from ((where, message) for message in _filters(text.en))
     for index, fix in enumerate(rule.fixes):
         for command in (line for lines in fix.run.values() for line in lines):
             if _CHINESE.search(command.split("#")[0]):
                 yield ("fixes", index, "run"), "a command is the same in both languages"
+            yield from ((("fixes", index, "run"), message) for message in _filters(command))
+
+
+def _filters(template: str) -> Iterator[str]:
+    for _, named, _ in PLACEHOLDER.findall(template):
+        if named and named not in FILTERS:
+            yield f"no filter is called {named!r}; there are {', '.join(FILTERS)}"
 
 
 def _names(rule: Rule) -> set[str]:
@@ -205,6 +229,10 @@ def _relations(rule: Rule, rules: RuleSet) -> Iterator[Fault]:
         for index, pattern in enumerate(patterns):
             if not any(fnmatchcase(other, pattern) for other in rules.rules):
                 yield (name, index), f"no rule is called {pattern!r}"
+    if rule.replaced_by is not None and rule.replaced_by not in rules.rules:
+        yield ("replaced_by",), f"no rule is called {rule.replaced_by!r}"
+    if rule.replaced_by is not None and rule.status != "retired":
+        yield ("replaced_by",), "only a retired rule is replaced"
 
 
 def run_examples(rules: Iterable[Rule], explain: Explain) -> list[RuleProblem]:
@@ -227,7 +255,7 @@ def fired(report: Report) -> set[str]:
 
 def _must_match(rule: Rule, example: MustMatch, report: Report) -> Iterator[str]:
     if rule.id not in fired(report):
-        yield "does not match"
+        yield f"does not match{how_far(rule, example.log, example.expect.signature)}"
         return
     expect = example.expect
     causes = {entry.rule for entry in report.timeline if entry.kind == "cause"} - {rule.id, *expect.also}

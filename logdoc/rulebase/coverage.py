@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from logdoc.rulebase.templates import Scene, appearances
+from logdoc.rulebase.templates import Slots, appearances
 from logdoc.types.errors import InputError
 
 # A text to the ids of the rules whose evidence it shows, and of those whose context it shows.
@@ -56,7 +56,7 @@ def read_table(path: Path) -> list[Message]:
     if message is None or label is None:
         raise InputError(f"{path}: a table of messages has a header with {'/'.join(_MESSAGE_COLUMNS)} and tag or cause")
     return [
-        Message(number, row[label], row[message], appearances(row[message], _scene(row)))
+        Message(number, row[label], row[message], appearances(row[message], _slots(row)))
         for number, row in enumerate(rows, start=2)
         if row[label] not in _NO_LABEL and row[message]
     ]
@@ -83,11 +83,11 @@ def coverage(messages: Iterable[Message], recognise: Recognise) -> Coverage:
     return Coverage(rows, tuple(unknown), tuple(elsewhere))
 
 
-def _scene(row: dict[str, str]) -> Scene:
+def _slots(row: dict[str, str]) -> Slots:
     def cell(*names: str) -> str:
         return next((row[name] for name in names if row.get(name)), "")
 
-    return Scene(
+    return Slots(
         file=cell("file", "last_file"),
         line=cell("line", "last_line"),
         level=cell("level"),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from logdoc.kept.yaml_source import locate, parse_yaml
 from logdoc.rulebase.rule_set import RuleSet
-from logdoc.rulebase.yaml_source import locate, parse_yaml
 from logdoc.types import rule as rule_types
 from logdoc.types.errors import RuleProblem, RulesError
 from logdoc.types.rule import Rule
@@ -33,6 +34,7 @@ def load_rules(roots: Iterable[Path]) -> RuleSet:
     rules: dict[str, Rule] = {}
     overridden: list[str] = []
     digest = hashlib.sha256()
+    areas: set[str] = set()  # of the first root, the rules that logdoc ships
     for root in roots:
         for path in sorted(root.rglob("*.yaml")) if root.is_dir() else [root]:
             text = _read(path, problems)
@@ -44,9 +46,21 @@ def load_rules(roots: Iterable[Path]) -> RuleSet:
                 if rule.id in rules:
                     overridden.append(rule.id)
                 rules[rule.id] = rule
+        areas = areas or {rule.area for rule in rules.values()}
     if problems:
         raise RulesError(problems)
+    _let_own_areas_explain(rules, areas)
     return RuleSet(dict(sorted(rules.items())), digest.hexdigest()[:16], tuple(overridden))
+
+
+def _let_own_areas_explain(rules: dict[str, Rule], shipped: set[str]) -> None:
+    """A cause of an area that a site adds (`site.lustre-full`) accounts for every symptom that has an explanation: the
+    lists of the shipped symptoms cannot name it."""
+    own = sorted({rule.area for rule in rules.values() if rule.kind == "cause"} - shipped)
+    for rule in list(rules.values()) if own else ():
+        if rule.explained_by and rule.area in shipped:
+            more = tuple(f"{area}.*" for area in own)
+            rules[rule.id] = dataclasses.replace(rule, explained_by=(*rule.explained_by, *more))
 
 
 def _is_data(root: Path, path: Path) -> bool:
@@ -101,7 +115,19 @@ def _validated(value: dict[str, Any], text: str, path: Path, problems: list[Rule
             line, column = locate(text, where)
             name = ".".join(str(step) for step in where)
             problems.append(RuleProblem(str(path), line, column, f"{name}: {_said(fault)}", _hint(fault, where)))
+        problems += [RuleProblem(str(path), *locate(text, where), said) for where, said in _broken_patterns(value)]
         return None
+
+
+def _broken_patterns(value: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What the index would say of regexes, were the rest of the file valid."""
+    match = value.get("match")
+    for name, signature in match.items() if isinstance(match, dict) else ():
+        pattern = signature.get("regex") if isinstance(signature, dict) else None
+        try:
+            re.compile(pattern if isinstance(pattern, str) else "")
+        except (re.error, RecursionError, OverflowError) as error:
+            yield ("match", str(name), "regex"), f"match.{name}.regex: {error}"
 
 
 @cache

@@ -5,10 +5,9 @@ They travel through the same literal pass as the rules; their ids (`~facts` …)
 
 from __future__ import annotations
 
-import os
 from functools import cache
 
-from logdoc.kept import kept_document
+from logdoc.kept.data import document
 from logdoc.types.rule import Examples, Rule, Signature, Text
 from logdoc.types.value import dataclass
 
@@ -55,9 +54,7 @@ class Observations:
 @cache
 def observations() -> Observations:
     """Read logdoc/data/observations.yaml, once."""
-    data = kept_document(
-        os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "observations.yaml"), parse_observations
-    )
+    data = document("observations.yaml")
     facts = _plain(data["facts"])
     milestones = {stone["id"]: Signature(regex=stone["regex"], role="context") for stone in data["milestones"]}
     abnormal = {
@@ -90,12 +87,6 @@ def observations() -> Observations:
             for order, (name, shape) in enumerate(zip(abnormal, data["abnormal"], strict=True))
         },
     )
-
-
-def parse_observations(text: str) -> Any:
-    from logdoc.rulebase.yaml_source import parse_yaml  # the YAML library is for the first run only
-
-    return parse_yaml(text, "observations.yaml")
 
 
 def _plain(entries: Any) -> dict[str, Signature]:

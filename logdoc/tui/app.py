@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -20,9 +20,9 @@ from logdoc.tui.marks import printable
 from logdoc.tui.messages import Copy, OpenRule
 from logdoc.tui.palette import ScreenCommands
 from logdoc.tui.phrases import Voice
+from logdoc.tui.room import HEIGHTS, WIDTHS
 from logdoc.tui.rules_screen import RulesScreen
 
-WIDTHS = [(0, "-narrow"), (100, "-wide")]  # cells, and the class that a screen of that width has
 COPIED_SECONDS = 8.0  # how long a copied text is shown
 
 
@@ -32,15 +32,16 @@ class LogdocApp(App[None]):
     TITLE = "logdoc"
     CSS_PATH = "logdoc.tcss"
     HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {*App.COMMANDS, ScreenCommands}
     BINDINGS: ClassVar[list[BindingType]] = [
         bind("l", "language", "language", show=True),
         bind("t", "change_theme", "theme"),
         bind("question_mark", "keys", "help", show=True),
-        bind("ctrl+p", "command_palette", "palette"),
+        bind("q", "quit", "quit", show=True),
+        bind("ctrl+p", "command_palette", "palette", show=True),
         bind("tab", "focus_next", "focus.next"),
         bind("shift+tab", "focus_previous", "focus.previous"),
-        bind("q", "quit", "quit", show=True),
     ]
 
     def __init__(self, engine: Callable[[], Engine], case: Case | None, language: str = "en") -> None:
@@ -77,6 +78,10 @@ class LogdocApp(App[None]):
         if isinstance(self.screen, SpeakingScreen):
             self.push_screen(HelpScreen(list(self.screen.key_groups()), self.voice))
 
+    def action_help_quit(self) -> None:
+        """Ctrl-C is often meant to end a program; here it copies, so say what does."""
+        self.notify(self.voice.say("quit.how"), markup=False)
+
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
             self.push_screen(CommandPalette(placeholder=self.voice.say("palette.placeholder"), id="--command-palette"))
@@ -86,6 +91,11 @@ class LogdocApp(App[None]):
         self.push_screen(
             CommandPalette(providers=[ThemeProvider], placeholder=self.voice.say("palette.themes")),
         )
+
+    def notify(self, message: str, **how: Any) -> None:
+        """Say this instead of what was said last: notes that pile up hide what they are about."""
+        self.clear_notifications()
+        super().notify(message, **how)
 
     def on_copy(self, message: Copy) -> None:
         """OSC 52 asks the terminal to copy; not every terminal does, so the text is shown too."""

@@ -11,9 +11,14 @@ from functools import partial
 from typing import Protocol
 
 from logdoc.engine import Engine, Options, Study
-from logdoc.probes.base import FactSheet, Runner, run_collector
-from logdoc.probes.collect.machine import Answer, end_group, stop_group
-from logdoc.sources import Source
+from logdoc.probes.collect.commands import Answer, end_group, stop_group
+from logdoc.probes.collecting import Runner, run_collector
+from logdoc.probes.sheets import FactSheet
+from logdoc.sources import Discovered, Source, discover
+from logdoc.sources.origins import BytesOrigin, FileOrigin
+from logdoc.sources.remote import is_url
+from logdoc.sources.spool import Spool
+from logdoc.tui.freshness import Change, Freshness
 from logdoc.types.report import Report
 
 PROBE_SECONDS = 15.0  # the user asked for the probes and can stop them
@@ -49,12 +54,23 @@ class Case(Protocol):
     def probe(self, language: str, watch: Watch) -> Report:
         """Run the probes that the hypotheses ask for, and judge again. Raises Stopped, LogdocError."""
 
+    @property
+    def rereadable(self) -> bool:
+        """Can any of the logs be read again as they are now? Standard input cannot."""
+
+    def change(self) -> Change:
+        """What has become of the logs since they were read."""
+
+    def reread(self, language: str, watch: Watch) -> Report:
+        """Find the logs anew, read and explain them. Raises Stopped, LogdocError; all then stays as it was."""
+
 
 @dataclass(slots=True)
 class LogCase:
-    """Logs that an engine explains. They are read once; a report that was made once is kept.
+    """Logs that an engine explains. They are read once, until told to; a report that was made once is kept.
 
     `engine` is called when the first report is made: it takes a second, in which the log can be seen already.
+    `arguments` is what the user typed, to find new files by; without it only the files of `sources` are found again.
     """
 
     engine: Callable[[], Engine]
@@ -62,9 +78,11 @@ class LogCase:
     sheets: tuple[FactSheet, ...] = ()
     python: str | None = None
     warnings: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     _live: tuple[FactSheet, ...] = ()
     _study: Study | None = None
     _reports: dict[str, Report] = field(default_factory=dict)
+    _fresh: Freshness | None = None
 
     def report(self, language: str, watch: Watch) -> Report:
         """See Case."""
@@ -87,10 +105,43 @@ class LogCase:
         self._reports = {language: report}
         return report
 
+    @property
+    def rereadable(self) -> bool:
+        """See Case."""
+        return any(not isinstance(source.origin, Spool | BytesOrigin) for source in self.sources)
+
+    def change(self) -> Change:
+        """See Case."""
+        return self._fresh.change() if self._fresh is not None else ""
+
+    def reread(self, language: str, watch: Watch) -> Report:
+        """See Case. What the machine said is forgotten: it was asked about what the logs said then."""
+        kept = [source for source in self.sources if not isinstance(source.origin, FileOrigin)]
+        paths = self._paths()
+        found = discover(paths) if paths else Discovered((), ())
+        warnings = tuple(one for one in self.warnings if one.startswith(tuple(f"{source.name}: " for source in kept)))
+        place = {source.name: number for number, source in enumerate(self.sources)}
+        sources = sorted([*kept, *found.sources], key=lambda source: place.get(source.name, len(place)))
+        anew = LogCase(self.engine, sources, self.sheets, self.python, (*warnings, *found.warnings), self.arguments)
+        report = anew.report(language, watch)
+        for part in fields(LogCase):
+            setattr(self, part.name, getattr(anew, part.name))
+        return report
+
+    def _paths(self) -> tuple[str, ...]:
+        """The files, folders and patterns behind the sources that lie on disk."""
+        copied = {source.location for source in self.sources if not isinstance(source.origin, FileOrigin)}
+        if not self.arguments:
+            return tuple(
+                source.location for source in self.sources if source.location and source.location not in copied
+            )
+        return tuple(one for one in self.arguments if one != "-" and one not in copied and not _is_remote(one))
+
     def _explain(self, language: str, watch: Watch, prober: Callable[[Sequence[str]], FactSheet] | None) -> Report:
         sheets = () if prober else (*self.sheets, *self._live)
         options = Options(language=language, sheets=sheets, prober=prober, warnings=self.warnings)
         if self._study is None:
+            self._fresh = Freshness(self.sources, self._paths())  # before reading: what is written meanwhile is news
             self._study = self.engine().study([_watched(source, watch) for source in self.sources])
         return self.engine().report(self._study, options)
 
@@ -106,6 +157,10 @@ class _WatchedSource(Source):
             self.watch.check()
             self.watch.read(len(block))
             yield block
+
+
+def _is_remote(argument: str) -> bool:
+    return is_url(argument) and not argument.lower().startswith("file:")
 
 
 def _watched(source: Source, watch: Watch) -> Source:

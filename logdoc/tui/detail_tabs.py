@@ -41,8 +41,8 @@ class Rows(PickList):
         return self._rows[self.highlighted] if self.highlighted is not None and self._rows else None
 
     def show(self, rows: Sequence[Row], otherwise: str, keep: bool) -> None:
-        """These rows; a sentence where there are none. `keep`: they are the old ones in other words."""
-        place = self.highlighted if keep and len(rows) == len(self._rows) else 0
+        """These rows; a sentence where there are none. `keep`: they say of the same what the old ones said."""
+        place = min(self.highlighted or 0, len(rows) - 1) if keep and self._rows else 0
         self._rows = rows
         self.fill([row.text for row in rows] or [data(otherwise)], disabled=not rows)
         self.highlighted = place if rows else None
@@ -110,7 +110,7 @@ class DetailTabs(Vertical):
         if report is not self._report:
             self.query_one(TimelineView).show(report)
             self.query_one("#job-text", Prose).say(details.job(report, self._voice))
-        keep = chosen == self._chosen
+        keep = _subject(report, chosen) == _subject(self._report, self._chosen)
         self._report, self._chosen = report, chosen
         self.query_one("#why-text", Prose).say(details.why(report, chosen, self._voice))
         for tab, rows in _ROWS.items():
@@ -155,3 +155,8 @@ class DetailTabs(Vertical):
         when = f" · {entry.time}" if entry.time else ""
         place = data(f" · {short_place(entry.source, entry.line)}{when}", PLACE)
         return lines([joined(data(f"{who} · "), data(entry.rule, "bold"), place), legend])
+
+
+def _subject(report: Report | None, chosen: int | None) -> str | None:
+    """Which rule the tabs speak of."""
+    return report.diagnoses[chosen].rule if report is not None and chosen is not None else None

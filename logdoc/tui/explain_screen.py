@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,19 +14,23 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.events import DescendantFocus
 from textual.message import Message
-from textual.widgets import Footer, OptionList
+from textual.timer import Timer
+from textual.widgets import OptionList
 from textual.worker import get_current_worker
 
 from logdoc.sources.limits import size_in_words
 from logdoc.tui.case import Case, Stopped, Watch
 from logdoc.tui.detail_tabs import TABS, DetailTabs
 from logdoc.tui.folding import PickList, Prose
+from logdoc.tui.freshness import Change
 from logdoc.tui.keys import Command, SpeakingScreen, bind
 from logdoc.tui.log_panel import LogPanel, Step
 from logdoc.tui.marks import OUTCOME_SIGNS, bar, data, joined, one_line, sign_of
 from logdoc.tui.messages import Copy, OpenRule
 from logdoc.tui.phrases import Voice
+from logdoc.tui.room import KeyFooter, TooSmall
 from logdoc.tui.timeline import TimelineView
 from logdoc.types.errors import LogdocError, RulesError
 from logdoc.types.report import Diagnosis, Report
@@ -33,7 +38,11 @@ from logdoc.types.report import Diagnosis, Report
 RULES_INVALID = 3  # exit code
 PROGRESS_BYTES = 4 << 20  # between two notes of progress
 
-Busy = Literal["", "reading", "probing"]
+BRIEF_SECONDS = 2.0  # how long it is said that the logs have been read
+LOOK_SECONDS = 2.0  # between two looks at whether the logs have changed
+LOOK_SHARE = 20  # or this many times what a look took, on a slow file system
+
+Busy = Literal["", "reading", "probing", "rereading"]
 
 
 class Hypotheses(PickList):
@@ -55,9 +64,10 @@ class ExplainScreen(SpeakingScreen):
         *(bind(str(number), f"tab('{tab}')", "tab") for number, tab in enumerate(TABS, start=1)),
         bind("0", "log", "log.focus", priority=True),
         bind("p", "probe", "probe", show=True),
+        bind("r", "reload", "reload", show=True),
         bind("c", "copy", "copy", show=True),
         bind("y", "copy_path", "path"),
-        bind("r", "rule", "rule"),
+        bind("R", "rule", "rule"),
         bind("z", "zoom", "zoom"),
         bind("escape", "back", "back"),
     ]
@@ -67,13 +77,20 @@ class ExplainScreen(SpeakingScreen):
         """A thread has made this report."""
 
         report: Report
-        probed: bool
+        after: Busy
 
     @dataclass
     class Progress(Message):
         """A thread has read so many bytes."""
 
         count: int
+
+    @dataclass
+    class Looked(Message):
+        """A thread has looked at the files, which took so many seconds."""
+
+        change: Change
+        seconds: float
 
     @dataclass
     class Failed(Message):
@@ -87,6 +104,8 @@ class ExplainScreen(SpeakingScreen):
         self.report: Report | None = None
         self.chosen: int | None = None
         self.busy: Busy = ""
+        self._change: Change = ""
+        self._next_look: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Prose("headline")
@@ -94,7 +113,8 @@ class ExplainScreen(SpeakingScreen):
             yield Hypotheses("hypotheses")
             yield DetailTabs(self.voice)
         yield LogPanel(self._case.sources, self.voice)
-        yield Footer(compact=True)
+        yield KeyFooter()
+        yield TooSmall(self.voice)
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one(Hypotheses))
@@ -114,9 +134,10 @@ class ExplainScreen(SpeakingScreen):
         super().speak()
         self.tabs.relabel()
         self.query_one(Hypotheses).border_title = self.voice.say("hypotheses")
-        self.log_panel.retitle()
-        if self.report is not None and self.report.language != self.voice.language:
-            self._judge("reading")
+        self.query_one(TooSmall).tell()
+        self._say_change(self._change)
+        if self.report is not None and self.report.language != self.voice.language and self.busy in ("", "reading"):
+            self._judge("reading")  # whatever else goes on ends with a report, and then asks for one in the language
         self._say_busy(0)
 
     def commands(self) -> Iterator[Command]:
@@ -136,11 +157,11 @@ class ExplainScreen(SpeakingScreen):
 
     def _judge(self, busy: Busy) -> None:
         self.busy = busy
-        self._make_report(self.voice.language, busy == "probing")
+        self._make_report(self.voice.language, busy)
         self._say_busy(0)
 
     @work(thread=True, group="report", exclusive=True)
-    def _make_report(self, language: str, probing: bool) -> None:
+    def _make_report(self, language: str, busy: Busy) -> None:
         worker = get_current_worker()
         total = told = 0
 
@@ -153,7 +174,8 @@ class ExplainScreen(SpeakingScreen):
 
         watch = Watch(lambda: worker.is_cancelled, read)
         try:
-            report = self._case.probe(language, watch) if probing else self._case.report(language, watch)
+            make = {"probing": self._case.probe, "rereading": self._case.reread}.get(busy, self._case.report)
+            report = make(language, watch)
         except Stopped:
             return
         except RulesError as error:
@@ -166,7 +188,24 @@ class ExplainScreen(SpeakingScreen):
             self.post_message(self.Failed(f"{type(error).__name__}: {error}"))
             return
         if not worker.is_cancelled:
-            self.post_message(self.Reported(report, probing))
+            self.post_message(self.Reported(report, busy))
+
+    @work(thread=True, group="look", exclusive=True)
+    def _look(self) -> None:
+        """See whether the logs have changed; the file system may take its time."""
+        worker, began = get_current_worker(), time.monotonic()
+        change = self._case.change()
+        if not worker.is_cancelled:
+            self.post_message(self.Looked(change, time.monotonic() - began))
+
+    def on_explain_screen_looked(self, message: Looked) -> None:
+        if message.change != self._change:
+            self._say_change(message.change)
+        self._next_look = self.set_timer(max(LOOK_SECONDS, LOOK_SHARE * message.seconds), self._look)
+
+    def _say_change(self, change: Change) -> None:
+        self._change = change
+        self.log_panel.hint(self.voice.say(f"change.{change}") if change else "")
 
     def _say_busy(self, count: int) -> None:
         """What is going on, and how far it is; in place of the headline as long as there is none."""
@@ -186,23 +225,32 @@ class ExplainScreen(SpeakingScreen):
         self._tell(message.reason, "error")
 
     def on_explain_screen_reported(self, message: Reported) -> None:
-        first, report = self.report is None, message.report
-        same = self.report is not None and [one.rule for one in self.report.diagnoses] == [
-            one.rule for one in report.diagnoses
-        ]
+        before, report = self.report, message.report
+        turned = message.after == "probing" and before is not None and _best(before) != _best(report)
+        chosen = None if turned else _same_diagnosis(before, self.chosen, report)
         self.report, self.busy = report, ""
-        self.tabs.probed = self.tabs.probed or message.probed
         self._say_busy(0)
         sign, style = OUTCOME_SIGNS[report.outcome]
         self.query_one("#headline", Prose).say(data(one_line(f"{sign} {report.headline}"), style))
-        self._list(report, self.chosen if same else None)
-        if first:
-            self.log_panel.step_evidence()
-        if message.probed:
+        self._settle(message.after)
+        self._list(report, chosen)
+        if before is None or (chosen is None and message.after == "rereading"):
+            self.log_panel.show_evidence()
+        if message.after == "probing":
             heard = any(diagnosis.probes for diagnosis in report.diagnoses)
             self._tell(self.voice.say("probe.done" if heard else "probe.none"))
         if report.language != self.voice.language:
             self._judge("reading")
+
+    def _settle(self, after: Busy) -> None:
+        """What must be known before a report is shown: have the probes run, which logs is it of."""
+        self.tabs.probed = after == "probing" or (self.tabs.probed and after != "rereading")
+        if after == "rereading":
+            self.log_panel.renew(self._case.sources)
+            self.notify(self.voice.say("reload.done"), markup=False, timeout=BRIEF_SECONDS)
+            self._say_change("")
+        if self._next_look is None:
+            self._look()
 
     def _list(self, report: Report, chosen: int | None) -> None:
         """List the diagnoses, and show one of them."""
@@ -223,7 +271,7 @@ class ExplainScreen(SpeakingScreen):
     def _hypothesis_chosen(self, event: OptionList.OptionHighlighted) -> None:
         if self.report is not None and self.report.diagnoses and event.option_index != self.chosen:
             self._show(event.option_index)
-            self.log_panel.step_evidence()
+            self.log_panel.show_evidence()
 
     @on(OptionList.OptionSelected, "#hypotheses")
     def _hypothesis_opened(self) -> None:
@@ -233,28 +281,33 @@ class ExplainScreen(SpeakingScreen):
     def _row_chosen(self) -> None:
         place = self.tabs.place()
         if place is not None:
+            self._turn_to_log()
             self.log_panel.go_to(*place)
 
     def on_timeline_view_chosen(self, message: TimelineView.Chosen) -> None:
+        self._turn_to_log()
         self.log_panel.go_to(message.entry.source, message.entry.line)
 
     def action_ask(self, what: Literal["search", "line"]) -> None:
         self.log_panel.ask(what)
 
     def action_step(self, step: Step) -> None:
+        self._turn_to_log()
         self.log_panel.step(step)
 
     def action_evidence(self) -> None:
+        self._turn_to_log()
         self.log_panel.step_evidence()
 
     def action_source(self, step: Step) -> None:
+        self._turn_to_log()
         self.log_panel.turn(step)
 
     def action_tab(self, tab: str) -> None:
         self.tabs.open(tab)
 
     def action_log(self) -> None:
-        self.set_focus(self.log_panel.pane)
+        self.log_panel.take_keys()
 
     def action_probe(self) -> None:
         """Run the probes, or stop them."""
@@ -266,6 +319,13 @@ class ExplainScreen(SpeakingScreen):
             self.speak()  # the language may have changed while they ran
         elif self.report is not None:
             self._judge("probing")
+
+    def action_reload(self) -> None:
+        """Read the logs again as they are now, and explain them anew."""
+        if not self._case.rereadable:
+            self._tell(self.voice.say("reload.once"))
+        elif not self.busy:
+            self._judge("rereading")
 
     def action_copy(self) -> None:
         copied = self.tabs.copied()
@@ -288,6 +348,16 @@ class ExplainScreen(SpeakingScreen):
         else:
             self.action_maximize()
 
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """The zoom goes where the keys go."""
+        if self.maximized is not None and self.maximized not in event.widget.ancestors_with_self:
+            self.maximize(event.widget)
+
+    def _turn_to_log(self) -> None:
+        """Something is about to happen in the log: it must not be behind another part."""
+        if self.maximized is not None:
+            self.log_panel.take_keys()
+
     def action_back(self) -> None:
         """Undo one thing: the zoom, then the search; then the keys go back to the hypotheses."""
         if self.maximized is not None:
@@ -299,6 +369,20 @@ class ExplainScreen(SpeakingScreen):
 
     def _tell(self, text: str, severity: Literal["information", "error"] = "information") -> None:
         self.notify(data(text).plain, markup=False, severity=severity)
+
+
+def _best(report: Report) -> str | None:
+    return report.diagnoses[0].rule if report.diagnoses else None
+
+
+def _same_diagnosis(before: Report | None, chosen: int | None, report: Report) -> int | None:
+    """Where the diagnosis that was chosen before stands now: that of the same rule, of the same rank if there is."""
+    if before is None or chosen is None:
+        return None
+    was = before.diagnoses[chosen]
+    places = [number for number, one in enumerate(report.diagnoses) if one.rule == was.rule]
+    alike = [number for number in places if report.diagnoses[number].origin.rank == was.origin.rank]
+    return next(iter([*alike, *places]), None)
 
 
 def _hypothesis(diagnosis: Diagnosis, voice: Voice) -> Content:

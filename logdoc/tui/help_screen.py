@@ -16,6 +16,9 @@ from logdoc.tui.detail_tabs import Page
 from logdoc.tui.keys import KeyGroup, bind
 from logdoc.tui.phrases import Voice
 
+ROOM_FOR_COLUMNS = 50  # cells
+KEY_CELLS = 12
+
 _NAMES = {
     "slash": "/", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]", "up": "↑",
     "down": "↓", "left": "←", "right": "→", "enter": "Enter", "escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn",
@@ -35,7 +38,9 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Page(id="help-box"):
-            yield Static(self._told(), markup=False)
+            yield Static(
+                self._told() if self.app.size.width >= ROOM_FOR_COLUMNS else self._told_narrowly(), markup=False
+            )
             yield Static(self._voice.say("help.signs"), markup=False)
 
     def on_mount(self) -> None:
@@ -46,7 +51,7 @@ class HelpScreen(ModalScreen[None]):
 
     def _told(self) -> Table:
         table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, min_width=KEY_CELLS)
         table.add_column(overflow="fold")
         for group in self._groups:
             table.add_row(Text(group.place, style="bold underline"), "")
@@ -54,6 +59,16 @@ class HelpScreen(ModalScreen[None]):
                 table.add_row(Text(key_names(binding.key), style="bold"), Text(binding.tooltip))
             table.add_row("", "")
         return table
+
+    def _told_narrowly(self) -> Text:
+        """Each key with its words behind it."""
+        told = Text()
+        for group in self._groups:
+            told.append(f"{group.place}\n", "bold underline")
+            for binding in group.bindings:
+                told.append(f"{key_names(binding.key)}  ", "bold").append(f"{binding.tooltip}\n")
+            told.append("\n")
+        return told
 
 
 def key_names(keys: str) -> str:

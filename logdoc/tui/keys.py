@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from rich.cells import cell_len
 from textual.binding import ActiveBinding, Binding
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widgets import Input
 
 from logdoc.tui.phrases import Voice, phrases
+
+LAST_TO_GO = ("help", "quit")  # the bindings that a narrow footer still shows
 
 
 def bind(keys: str, action: str, name: str, *, show: bool = False, priority: bool = False) -> Binding:
@@ -60,7 +63,25 @@ class SpeakingScreen(Screen[None]):
         for key, active in super().active_bindings.items():
             binding = in_words(active.binding, self.voice)
             spoken[key] = active._replace(binding=binding, tooltip=binding.tooltip)
+        fitting = self._fitting([active.binding for active in spoken.values() if active.binding.show])
+        for key, active in spoken.items():
+            if active.binding.show and active.binding.action not in fitting:
+                spoken[key] = active._replace(binding=replace(active.binding, show=False))
         return spoken
+
+    def _fitting(self, shown: Sequence[Binding]) -> set[str]:
+        """The actions for whose keys the footer has room: the last to go first, then the others in their order."""
+        by_action = {binding.action: binding for binding in reversed(shown)}
+        wanted = dict.fromkeys(binding.action for binding in shown)
+        fitting: set[str] = set()
+        room = self.size.width + 1  # no blank is needed behind the last one
+        for action in sorted(wanted, key=lambda action: by_action[action].id not in LAST_TO_GO):
+            binding = by_action[action]
+            room -= cell_len(f"{self.app.get_key_display(binding)} {binding.description} ")
+            if room < 0:
+                break
+            fitting.add(action)
+        return fitting
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is typed, the key that starts a search is text."""

@@ -68,6 +68,7 @@ class LogPane(ScrollView, can_focus=True):
         self._strips: LRUCache[int, Strip] = LRUCache(MOST_STRIPS)
         self._widest = 0
         self._wanted: int | None = None
+        self._awaits = False
 
     @property
     def log_file(self) -> LogFile | None:
@@ -75,10 +76,27 @@ class LogPane(ScrollView, can_focus=True):
 
     def open(self, log: LogFile) -> None:
         """Show this log from its first line."""
-        self._log, self._widest, self._wanted = log, 0, None
+        self._log, self._widest, self._wanted, self._awaits = log, 0, None, False
         self.forget()
         self.scroll_to(0, 0, animate=False, force=True)
         self.cursor = 1
+        self.grow()
+
+    def empty(self) -> None:
+        """Show no log."""
+        self._log, self._wanted, self._awaits = None, None, False
+        self.virtual_size = Size(0, 0)
+        self.forget()
+
+    def wait(self) -> None:
+        """The log is being read anew: until `exchange`, lines beyond its end may come to be."""
+        self._awaits = True
+
+    def exchange(self, log: LogFile) -> None:
+        """Show the same log as it is now, and what is looked at where it is."""
+        self._log, self._awaits = log, False
+        self.cursor = max(1, min(self.cursor, log.line_count))
+        self.forget()
         self.grow()
 
     def grow(self) -> None:
@@ -87,10 +105,15 @@ class LogPane(ScrollView, can_focus=True):
             return
         self._measure()
         self.refresh()
-        if self._wanted is not None and (self._log.complete or self._wanted <= self._log.line_count):
+        if self._wanted is not None and (self._complete or self._wanted <= self._log.line_count):
             wanted, self._wanted = self._wanted, None
             self.go_to(wanted)
         self.post_message(self.Moved())
+
+    @property
+    def _complete(self) -> bool:
+        """Are all lines known that there will be?"""
+        return self._log is not None and self._log.complete and not self._awaits
 
     def mark(self, marks: Mapping[int, Sequence[Mark]]) -> None:
         """The lines of this log that a report names, by number."""
@@ -107,7 +130,7 @@ class LogPane(ScrollView, can_focus=True):
         """Put the cursor on a line; on one not known yet as soon as it is known."""
         if self._log is None:
             return
-        if number > self._log.line_count and not self._log.complete:
+        if number > self._log.line_count and not self._complete:
             self._wanted = number
             return
         self.cursor = max(1, min(number, self._log.line_count))
@@ -126,6 +149,10 @@ class LogPane(ScrollView, can_focus=True):
     def watch_cursor(self) -> None:
         self.refresh()
         self.post_message(self.Moved())
+
+    def on_resize(self) -> None:
+        if self._log is not None and self._log.line_count:
+            self._reveal()
 
     def on_click(self, event: Click) -> None:
         self.go_to(self.scroll_offset.y + event.y + 1)

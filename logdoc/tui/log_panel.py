@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -18,12 +18,13 @@ from logdoc.sources import Source
 from logdoc.tui.keys import bind
 from logdoc.tui.log_pane import LogPane, Mark
 from logdoc.tui.logfile import LogFile
-from logdoc.tui.marks import WARNING, data, sign_of
+from logdoc.tui.marks import WARNING, data, joined, sign_of
 from logdoc.tui.phrases import Voice
 from logdoc.types.errors import LogdocError
 from logdoc.types.report import Report
 
 Step = Literal[1, -1]
+MOST_DIGITS = 18  # of a line number
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +36,27 @@ class Place:
 
 
 class LogPrompt(Input):
-    """The line in which a search or a line number is typed."""
+    """The line in which a search or a line number is typed.
+
+    Its keys wait their turn behind what has been typed, which those with priority would not.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bind("enter", "submit", "prompt.keep", show=True),
+        bind("escape", "leave", "prompt.leave", show=True),
+    ]
+
+    class Left(Message):
+        """The user gives up what was typed."""
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
 
 
 class LogPanel(Vertical):
     """One log at a time, with everything that moves about in it."""
 
     ALLOW_MAXIMIZE = True
-    BINDINGS: ClassVar[list[BindingType]] = [
-        bind("enter", "keep", "prompt.keep", priority=True),
-        bind("escape", "leave", "prompt.leave", priority=True),
-    ]
 
     @dataclass
     class Grown(Message):
@@ -68,9 +79,11 @@ class LogPanel(Vertical):
 
     def __init__(self, sources: Sequence[Source], voice: Voice) -> None:
         super().__init__(id="log")
-        self._sources = [source for source in sources if source.kind != "flight-recorder"]
+        self._sources = _texts(sources)
         self._voice = voice
         self._files: dict[int, LogFile] = {}
+        self._awaited: LogFile | None = None
+        self._hint = ""
         self._current: int | None = None
         self._marks: dict[str, dict[int, list[Mark]]] = {}
         self._evidence: list[Place] = []
@@ -101,6 +114,7 @@ class LogPanel(Vertical):
         self.prompt.display = False
         if self._sources:
             self.open(0)
+        self.retitle()
 
     @property
     def prompt(self) -> LogPrompt:
@@ -108,8 +122,7 @@ class LogPanel(Vertical):
 
     def on_unmount(self) -> None:
         self.workers.cancel_node(self)
-        for log in self._files.values():
-            log.close()
+        self._close(self._files.values())
 
     def open(self, number: int) -> None:
         """Show a log by its place in `names`."""
@@ -126,6 +139,42 @@ class LogPanel(Vertical):
         log = self._files[number]
         self.pane.open(log)
         self.pane.mark(self._marks.get(log.name, {}))
+
+    def renew(self, sources: Sequence[Source]) -> None:
+        """The logs have been read anew: stay where the user is, in the log as it is now."""
+        before, shown = self.names[self._current] if self._current is not None else None, self.pane.log_file
+        self.workers.cancel_node(self)
+        self._close(log for log in (*self._files.values(), self._awaited) if log and log is not shown)
+        self._sources, self._files, self._current, self._awaited = _texts(sources), {}, None, None
+        try:
+            self._awaited = LogFile(self._sources[self.names.index(before)]) if before in self.names else None
+        except (OSError, LogdocError) as error:
+            self._tell(str(error))
+        if self._awaited is not None and shown is not None:
+            self._current = self.names.index(self._awaited.name)
+            self._files = {self._current: shown}  # until all of the new one is known: nothing is to flicker
+            self.pane.wait()
+            self._build(self._awaited)
+            return
+        self._close([shown] if shown else [])
+        self.pane.empty()
+        if self._sources:
+            self.open(0)
+
+    def _exchange(self, log: LogFile) -> None:
+        """All of the log that was awaited is known."""
+        assert self._current is not None
+        number = self.names.index(log.name)
+        old = self._files[number]
+        self._files[number], self._awaited = log, None
+        if self.pane.log_file is old:
+            self.pane.exchange(log)
+        self._close([old])
+
+    def hint(self, text: str) -> None:
+        """Say this before the line's number."""
+        self._hint = text
+        self.retitle()
 
     def turn(self, step: Step) -> None:
         """Show the next or previous log."""
@@ -149,7 +198,8 @@ class LogPanel(Vertical):
         for lines in self._marks.values():
             for marks in lines.values():
                 marks.sort(key=lambda mark: mark.chosen)  # the chosen one is drawn over the others
-        self._evidence = _places(report, chosen)
+        places = _places(report, chosen)
+        self._evidence = [place for place in places if place.source in self.names] or places
         self._at = -1
         if self._current is not None:
             self.pane.mark(self._marks.get(self.names[self._current], {}))
@@ -161,6 +211,11 @@ class LogPanel(Vertical):
             return
         self.open(self.names.index(source))
         self.pane.go_to(line)
+
+    def show_evidence(self) -> None:
+        """Go to the first line of the chosen evidence, if there is any in a log with lines."""
+        if self._evidence and self._evidence[0].source in self.names:
+            self.step_evidence()
 
     def step_evidence(self, step: Step = 1) -> None:
         """Go to the next or previous line of the chosen evidence, whichever log it is in."""
@@ -178,8 +233,21 @@ class LogPanel(Vertical):
             return
         self._find(self.pane.cursor + step, backwards=step < 0)
 
+    def take_keys(self) -> None:
+        """Give the keys to the lines."""
+        if self._has_lines():
+            self.screen.set_focus(self.pane)
+
+    def _has_lines(self) -> bool:
+        """Is there a log to be looked at? Says so if not."""
+        if self._current is None:
+            self._tell(self._voice.say("log.none"))
+        return self._current is not None
+
     def ask(self, what: Literal["search", "line"]) -> None:
         """Let the user type a search, or a line number."""
+        if not self._has_lines():
+            return
         self._asks = what
         self._start = self.pane.cursor
         self.prompt.placeholder = self._voice.say(f"prompt.{what}")
@@ -194,20 +262,18 @@ class LogPanel(Vertical):
             self.pane.look_for(event.value)
             self._find(self._start)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The prompt's own keys work only while it is there."""
-        return self.prompt.display if action in ("keep", "leave") else True
-
-    def action_keep(self) -> None:
-        """Leave the prompt with what was typed: the search stays, the line is gone to."""
+    def on_input_submitted(self) -> None:
+        """Leave the prompt with what was typed: the search stays, the line is gone to, the last one if it is beyond."""
         if self._asks == "line":
-            if not self.prompt.value.strip().isdecimal():
-                self._tell(self._voice.say("log.no_number"))
+            typed = self.prompt.value.replace(",", "").strip()
+            if not typed.isdecimal():
+                count = self.pane.log_file.line_count if self.pane.log_file else 0
+                self._tell(self._voice.say("log.no_number", count=f"{count:,}"))
                 return
-            self.pane.go_to(int(self.prompt.value))
+            self.pane.go_to(int(typed[:MOST_DIGITS]))
         self._close_prompt()
 
-    def action_leave(self) -> None:
+    def on_log_prompt_left(self) -> None:
         """Leave the prompt as if nothing had been typed."""
         self.stop_search()
         self._close_prompt()
@@ -225,7 +291,10 @@ class LogPanel(Vertical):
         self.screen.set_focus(self.pane)
 
     def on_log_panel_grown(self, message: Grown) -> None:
-        if message.log is self.pane.log_file:
+        if message.log is self._awaited:
+            if message.log.complete:
+                self._exchange(message.log)
+        elif message.log is self.pane.log_file:
             self.pane.grow()
 
     def on_log_panel_unreadable(self, message: Unreadable) -> None:
@@ -248,12 +317,17 @@ class LogPanel(Vertical):
         """Say which log, which line, and what is searched for."""
         log = self.pane.log_file
         if log is None:
+            nothing = "" if self._sources else self._voice.say("log.none")
+            self.border_title, self.border_subtitle = data(nothing), data(self._hint, WARNING)
+            self.set_class(not self._sources, "-bare")
             return
+        self.remove_class("-bare")
         count = f"{log.line_count:,}" + ("" if log.complete else "+")
         many = f" ({(self._current or 0) + 1}/{len(self._sources)})" if len(self._sources) > 1 else ""
         self.border_title = data(f"{log.name}{many}")
         searching = self._voice.say("log.searching", query=self._query) + "  " if self._query else ""
-        self.border_subtitle = data(searching + self._voice.say("log.at", line=f"{self.pane.cursor:,}", count=count))
+        at = self._voice.say("log.at", line=f"{self.pane.cursor:,}", count=count)
+        self.border_subtitle = joined(data(f"{self._hint} · " if self._hint else "", WARNING), data(f"{searching}{at}"))
 
     @work(thread=True, group="index")
     def _build(self, log: LogFile) -> None:
@@ -283,8 +357,18 @@ class LogPanel(Vertical):
         if not worker.is_cancelled:
             self.post_message(self.Found(query, line))
 
+    @staticmethod
+    def _close(logs: Iterable[LogFile]) -> None:
+        for log in logs:
+            log.close()
+
     def _tell(self, text: str) -> None:
         self.notify(str(data(text)), markup=False, severity="warning")
+
+
+def _texts(sources: Sequence[Source]) -> list[Source]:
+    """Those that have lines to show."""
+    return [source for source in sources if source.kind != "flight-recorder"]
 
 
 def _matched(quoted: str) -> str:

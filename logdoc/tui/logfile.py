@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 import tempfile
@@ -16,6 +15,7 @@ from typing import BinaryIO
 
 from logdoc.reader.errorjson import as_text
 from logdoc.reader.lines import physical_lines
+from logdoc.scanner.text import UTF16, as_utf8
 from logdoc.sources import Source
 from logdoc.sources.compression import MAGIC_BYTES, codec_of
 from logdoc.sources.origins import FileOrigin
@@ -27,7 +27,6 @@ MOST_BLOCKS = 16  # blocks whose line starts are kept
 STEP = 32 << 20  # bytes indexed between two reports of progress
 SEARCH_STEP = 1 << 20
 _NEWLINE = re.compile(rb"\n")
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _OVERWRITTEN = " ↵ "  # between what a carriage return wrote on one line
 
 
@@ -137,7 +136,8 @@ class LogFile:
         if newlines > self._before[-1]:
             return self._size
         block = bisect_left(self._before, newlines) - 1
-        return self._starts_in(block)[newlines - self._before[block] - 1]
+        starts, nth = self._starts_in(block), newlines - self._before[block] - 1
+        return starts[nth] if nth < len(starts) else self._size  # the file has been rewritten since
 
     def _starts_in(self, block: int) -> array[int]:
         """The bytes behind each newline of a block."""
@@ -199,7 +199,7 @@ def _is_plain_file(source: Source) -> bool:
     if source.location is None or source.kind == "error-json" or not isinstance(source.origin, FileOrigin):
         return False
     head = next(source.origin.raw_blocks(MAGIC_BYTES), b"")
-    return codec_of(head) is None and not head.startswith(_UTF16) and os.path.isfile(source.origin.path)
+    return codec_of(head) is None and head[:2] not in UTF16 and os.path.isfile(source.origin.path)
 
 
 def _opened(source: Source) -> BinaryIO:
@@ -215,14 +215,5 @@ def _plain_text(source: Source) -> Iterator[bytes]:
     """The bytes that the reader splits into lines."""
     if source.kind == "error-json":
         yield as_text(source.read_all())
-        return
-    blocks = source.open_blocks()
-    first = next(blocks, b"")
-    if not first.startswith(_UTF16):
-        yield first
-        yield from blocks
-        return
-    decoder = codecs.getincrementaldecoder("utf-16")("replace")
-    yield decoder.decode(first).encode("utf-8", "replace")
-    for block in blocks:
-        yield decoder.decode(block).encode("utf-8", "replace")
+    else:
+        yield from as_utf8(source.open_blocks())

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-from typing import Any
 
-import yaml
-
-from logdoc.reporting.wording import PLACEHOLDER
+from logdoc.kept.sentences import say, sentences
 from logdoc.types.rule import FactValue, Text
 
+_FILE = "tui_phrases.yaml"
 LANGUAGES = ("en", "zh")
 
 
-@cache
-def phrases() -> dict[str, Text]:
+def phrases() -> Mapping[str, Text]:
     """Every sentence of the UI by its key."""
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    path = resources.files("logdoc") / "data" / "tui_phrases.yaml"
-    data = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    return {key: Text(**value) for key, value in data.items()}
+    return sentences(_FILE)
 
 
 @dataclass(slots=True)
@@ -32,8 +25,7 @@ class Voice:
 
     def say(self, key: str, **values: FactValue) -> str:
         """The sentence `key`. Every placeholder must be given."""
-        text = phrases()[key].in_language(self.language)
-        return PLACEHOLDER.sub(lambda found: str(values[found["name"]]), text)
+        return say(_FILE, key, self.language, **values)
 
     def switch(self) -> None:
         """Speak the next language from now on."""

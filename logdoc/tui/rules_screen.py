@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -11,12 +12,12 @@ from typing import ClassVar, NamedTuple
 
 from markdown_it import MarkdownIt
 from rich.text import Text
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.widgets import Footer, Input, Markdown, OptionList, Tree
+from textual.widgets import Input, Markdown, OptionList, Tree
 from textual.widgets.tree import TreeNode
 
 from logdoc.engine import Engine
@@ -28,11 +29,14 @@ from logdoc.tui.keys import Command, SpeakingScreen, bind
 from logdoc.tui.marks import KIND_SIGNS, MUTED, data, joined, printable, rich_style
 from logdoc.tui.messages import Copy
 from logdoc.tui.phrases import Voice
+from logdoc.tui.room import KeyFooter, TooSmall
 from logdoc.tui.try_screen import TryScreen
 from logdoc.types.rule import Rule
 
 RULE_LINK = "rule:"
+TURN_SECONDS = 0.05  # of keys, before a page is turned: that takes a while
 _RELATION = re.compile(r"(?m)^- (?:masks|explained_by): .*$")
+_BLOCK = re.compile(r"(?ms)^```(\n.*?^)```$")
 _NAME = re.compile(r"`([\w.*?\[\]-]+)`")
 
 
@@ -85,6 +89,10 @@ class RulesScreen(SpeakingScreen):
         self._rules = engine.rules.active()
         self._wanted = rule_id
         self.shown: str | None = None
+        self._area: str | None = None  # whose rules are listed on the page, instead of a rule
+        self._words = ""
+        self._page = ""
+        self._turning = False  # is a page being put on the screen?
         self._before: list[str] = []
         self._related: list[Related] = []
 
@@ -100,7 +108,8 @@ class RulesScreen(SpeakingScreen):
                 with Page(id="rule-page"):
                     yield Markdown(id="rule-text", open_links=False, parser_factory=_parser)
                 yield RelatedList("related")
-        yield Footer(compact=True)
+        yield KeyFooter()
+        yield TooSmall(self.voice)
 
     def on_mount(self) -> None:
         self.speak()
@@ -109,13 +118,17 @@ class RulesScreen(SpeakingScreen):
     def speak(self) -> None:
         """Say everything again in the language of the moment."""
         super().speak()
+        self.query_one(TooSmall).tell()
         search = self.query_one(RuleSearch)
         search.placeholder = self.voice.say("rules.placeholder", n=len(self._rules))
         self.query_one("#related").border_title = self.voice.say("rules.related")
         self._list(search.value)
-        wanted = self.shown or self._wanted or (self._rules[0].id if self._rules else None)
-        if wanted is not None:
-            self.show(wanted, remember=False)
+        area = next((node for node in self.query_one(RuleTree).root.children if node.data == self._area), None)
+        if area is not None:
+            self._show_area(area)
+            self.call_after_refresh(self._move_cursor, area)
+        else:
+            self._show_found(self.shown or self._wanted)
 
     def commands(self) -> Iterator[Command]:
         """Every rule by its id and title."""
@@ -131,17 +144,49 @@ class RulesScreen(SpeakingScreen):
             return
         if remember and self.shown is not None and self.shown != rule_id:
             self._before.append(self.shown)
-        self.shown = rule_id
-        self.query_one("#rule-text", Markdown).update(linked(rule_page(rule, self.voice.language)))
-        self.query_one("#rule-page").scroll_home(animate=False)
-        self._relate(rule)
+        self.shown, self._area = rule_id, None
+        self._show_page(linked(rule_page(rule, self.voice.language)), related(rule, self._rules))
         self._point_at(rule_id)
 
-    def _relate(self, rule: Rule) -> None:
-        self._related = list(related(rule, self._rules))
+    def _show_found(self, wanted: str | None) -> None:
+        """Show the wanted rule if the search finds it, else the first one found; say so if there is none."""
+        found = [leaf.data for area in self.query_one(RuleTree).root.children for leaf in area.children if leaf.data]
+        if found:
+            self.show(wanted if wanted in found else found[0], remember=False)
+        else:
+            self.shown = self._area = None
+            self._show_page(self.voice.say("rules.none"))
+
+    def _show_area(self, node: TreeNode[str]) -> None:
+        """Show what the rules listed under an area are called."""
+        self.shown, self._area = None, node.data
+        rules = [self._engine.rules.rules[leaf.data] for leaf in node.children if leaf.data]
+        rows = [
+            f"- [`{rule.id}`]({RULE_LINK}{rule.id}) {plain(rule.title.in_language(self.voice.language))}"
+            for rule in rules
+        ]
+        self._show_page("\n".join([f"# {node.data}", "", *rows]))
+
+    def _show_page(self, page: str, relations: Iterable[Related] = ()) -> None:
+        if page != self._page and not self._turning:
+            self._turning = True
+            self._turn_pages()
+        self._page = page
+        self._related = list(relations)
         listed = self.query_one(RelatedList)
         listed.fill([self._relation(one) for one in self._related])
         listed.display = bool(self._related)
+
+    @work(group="page")
+    async def _turn_pages(self) -> None:
+        """Put the page on the screen, and the next one if another was asked for meanwhile; those between are not."""
+        shown = None
+        while shown != self._page:
+            await asyncio.sleep(TURN_SECONDS)
+            shown = self._page
+            await self.query_one("#rule-text", Markdown).update(shown)
+            self.query_one("#rule-page").scroll_home(animate=False)
+        self._turning = False
 
     def _relation(self, one: Related) -> Content:
         word = data(f"{self.voice.say('relation.' + one.relation)}: ", MUTED)
@@ -149,12 +194,15 @@ class RulesScreen(SpeakingScreen):
         return joined(word, data(one.rule.id, "bold"), title)
 
     def _list(self, words: str) -> None:
-        """List the rules that speak of these words, by area; open the areas if there are any words."""
+        """List the rules that speak of these words, by area; new words open all areas, none closes them."""
         tree = self.query_one(RuleTree)
+        opened = {node.data for node in tree.root.children if node.is_expanded}
+        same, self._words = words == self._words, words
         tree.clear()
         for area, rules in groupby(rules_with(words, self._rules), key=lambda rule: rule.area):
             listed = list(rules)
-            node = tree.root.add(Text(f"{area} ({len(listed)})", style="bold"), expand=bool(words))
+            expand = area in opened if same else bool(words)
+            node = tree.root.add(Text(f"{area} ({len(listed)})", style="bold"), area, expand=expand)
             for rule in listed:
                 sign, style = KIND_SIGNS[rule.kind]
                 label = Text.assemble((f"{sign} ", rich_style(style, self.app)), printable(rule.id.partition(".")[2]))
@@ -167,29 +215,33 @@ class RulesScreen(SpeakingScreen):
             for leaf in area.children:
                 if leaf.data == rule_id and tree.cursor_node is not leaf:
                     area.expand()
-                    self.call_after_refresh(self._move_cursor, tree, leaf)
+                    self.call_after_refresh(self._move_cursor, leaf)
 
-    def _move_cursor(self, tree: RuleTree, leaf: TreeNode[str]) -> None:
+    def _move_cursor(self, node: TreeNode[str]) -> None:
+        tree = self.query_one(RuleTree)
         with tree.prevent(Tree.NodeHighlighted):
-            tree.move_cursor(leaf)
+            if tree.last_line >= 0:  # asking lays out the lines; until then no node of a new list has one
+                tree.move_cursor(node)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._list(event.value)
+        self._show_found(self.shown)
 
     def on_input_submitted(self) -> None:
-        """Enter goes to the first rule found."""
-        tree = self.query_one(RuleTree)
-        self.set_focus(tree)
-        found = [leaf for area in tree.root.children for leaf in area.children]
-        if found and found[0].data:
-            self.show(found[0].data)
+        """Enter goes to the rules found."""
+        self.set_focus(self.query_one(RuleTree))
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[str]) -> None:
-        if event.node.data and event.node.data != self.shown and self.query_one(RuleTree).has_focus:
-            self.show(event.node.data)
+        node = event.node
+        if node.data is None or node.data in (self.shown, self._area) or not self.query_one(RuleTree).has_focus:
+            return
+        if node.allow_expand:
+            self._show_area(node)
+        else:
+            self.show(node.data)
 
     def on_tree_node_selected(self, event: Tree.NodeSelected[str]) -> None:
-        if event.node.data:
+        if event.node.data and not event.node.allow_expand:
             self.show(event.node.data)
             self.set_focus(self.query_one("#rule-page"))
 
@@ -254,7 +306,8 @@ def _parser() -> MarkdownIt:
 
 
 def linked(page: str) -> str:
-    """A rule's page with the rules it names as links."""
+    """A rule's page with the rules it names as links, and its blocks said to be text, which nobody then guesses at."""
+    page = _BLOCK.sub(r"```text\1```", page)
     return _RELATION.sub(lambda line: _NAME.sub(rf"[`\1`]({RULE_LINK}\1)", line[0]), page)
 
 

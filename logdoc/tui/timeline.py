@@ -64,13 +64,17 @@ class TimelineView(ScrollView, can_focus=True):
         self._grid = Grid((), 0, (), None)
 
     def show(self, report: Report) -> None:
-        """Draw this report, the cursor on the first failure."""
+        """Draw this report, the cursor on the first failure; if it was on an event already, on the same rank."""
+        before, rank, number = self._pointed, self._rank, self.event_number
         self._report = report
         self._lay_out()
         origin = next((number for number, row in enumerate(self._grid.rows) if row.first), 0)
         self.row = origin
         rows = self._grid.rows
         self.event_number = next((n for n, event in enumerate(rows[origin].events) if event.first), 0) if rows else 0
+        for place, row in enumerate(rows if before is not None else ()):
+            if row.rank == rank:
+                self.row, self.event_number = place, number
         self._reveal()
         self._point()
 
@@ -82,6 +86,12 @@ class TimelineView(ScrollView, can_focus=True):
             self._grid = grid(self._report, self.size.width - self._label_cells - 1)
             self.virtual_size = Size(self.size.width, len(self._grid.rows) + 1)
             self.refresh()
+
+    @property
+    def _rank(self) -> int | None:
+        """The rank the cursor stands on, if any."""
+        rows = self._grid.rows
+        return rows[self.row].rank if self.row < len(rows) else None
 
     @property
     def _pointed(self) -> Event | None:

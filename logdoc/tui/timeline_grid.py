@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from logdoc.types.report import Diagnosis, Report, TimelineEntry
+from logdoc.render.timeline import first_failure
+from logdoc.types.report import Report, TimelineEntry
 
 MOST_CELLS_A_STEP = 6
 CASCADE_CELLS = 2
@@ -60,7 +61,7 @@ class Grid:
 def grid(report: Report, width: int) -> Grid:
     """The timeline in at most `width` columns of a cell, one step of time a column or more."""
     entries = report.timeline
-    first = _first_failure(report)
+    first = first_failure(report)
     moments = _moments(entries, first)
     columns = _columns(
         max(moments, default=0) + 1, max(width, TICK_CELLS), moments[first] if first is not None else None
@@ -73,16 +74,6 @@ def grid(report: Report, width: int) -> Grid:
     ordered = tuple(rows[rank] for rank in sorted(rows, key=lambda rank: -1 if rank is None else rank))
     used = columns[-1] + 1 if entries else 0
     return Grid(ordered, used, _ticks(entries, [columns[moment] for moment in moments]), _stem(ordered))
-
-
-def _first_failure(report: Report) -> int | None:
-    """The entry of the best cause, on the rank that the report says failed first."""
-    if not report.diagnoses or report.diagnoses[0].kind != "cause":
-        return None
-    best: Diagnosis = report.diagnoses[0]
-    own = [number for number, entry in enumerate(report.timeline) if entry.rule == best.rule]
-    there = [number for number in own if report.timeline[number].rank == report.ranks.first_failure]
-    return next(iter(there or own), None)
 
 
 def _moments(entries: Sequence[TimelineEntry], first: int | None) -> list[int]:

@@ -1,4 +1,4 @@
-"""YAML as rule files need it: no duplicate keys, `on`/`yes` stay words, and a position for every fault."""
+"""YAML as rule and data files have it: no duplicate keys, `on`/`yes` stay words, and a position for every fault."""
 
 from __future__ import annotations
 

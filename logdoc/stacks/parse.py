@@ -1,5 +1,5 @@
-"""The text of a stack dump to its threads and frames: py-spy, faulthandler, gdb, core dumps, tracebacks. Knows no function's
-meaning; what it cannot read it leaves out."""
+"""The text of a stack dump or a traceback to its threads and frames: py-spy, faulthandler, gdb and core dumps. Knows no
+function's meaning; what it cannot read it leaves out."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def _crash_site(one: Process) -> str:
 
 
 def _call(one: Process) -> str:
-    """In which call a process waits; the steps of joining a process group are one wait, for the rank that never came."""
+    """In which call a process waits; all steps of joining a process group wait for the rank that never came."""
     if one.place.kind == "start":
         return "the start of the process group"
     site = f" called at {one.place.site}" if one.place.site else ""

@@ -213,7 +213,9 @@ def test_a_lone_dump_tells_why_it_was_made_if_its_rank_waits_for_no_peer() -> No
 
 def test_a_word_in_a_dumps_file_name_is_no_host() -> None:
     assert verdict({"deadlock.dump.4711.txt": pyspy(4711, loads())})[0][1].startswith("only process 4711 was dumped")
-    assert verdict({"gpu7.dump.4711.txt": pyspy(4711, loads())})[0][1].startswith("only process 4711 on gpu7 was dumped")
+    assert verdict({"gpu7.dump.4711.txt": pyspy(4711, loads())})[0][1].startswith(
+        "only process 4711 on gpu7 was dumped"
+    )
 
 
 def test_only_the_last_attempt_counts() -> None:

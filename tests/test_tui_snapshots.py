@@ -54,7 +54,7 @@ def test_small_terminals(snap_compare: Any, tmp_path: Path, size: tuple[int, int
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_rules(snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
-    assert snap_compare(app_of(None, tmp_path), terminal_size=size, run_before=after("down"))
+    assert snap_compare(app_of(None, tmp_path), terminal_size=size, run_before=after())
 
 
 def test_light_theme(snap_compare: Any, tmp_path: Path) -> None:

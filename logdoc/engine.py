@@ -17,7 +17,7 @@ from logdoc.reader import ReadState, read
 from logdoc.reporting import Findings, build_report
 from logdoc.reporting.wording import phrase
 from logdoc.rulebase import RuleSet, build_index, ready_rules, rule_roots
-from logdoc.rulebase.observations import ABNORMAL, COLLECTIVES, FACTS, observations
+from logdoc.rulebase.observations import ABNORMAL, COLLECTIVES, FACTS, MILESTONES, observations
 from logdoc.scanner.ranges import Crew, alone
 from logdoc.sources import Discovered, Source, source_from_bytes
 from logdoc.types.finding import Fact, Hypothesis, Match
@@ -166,6 +166,7 @@ class Engine:
             novel=tuple(reading.novelty.found) if reading.novelty is not None else (),
             rules=self.rules.lazily(),
             watchdogs=reading.observed[COLLECTIVES],
+            milestones=reading.observed[MILESTONES],
             warnings=[*options.warnings, *reading.warnings, *_unread(reading, options), *_lost(study, options)],
         )
         seconds = round(study.seconds + time.monotonic() - started, 3)

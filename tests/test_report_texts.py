@@ -263,7 +263,7 @@ def test_a_log_that_ends_in_the_set_up_says_how_far_it_came() -> None:
     (said,) = noted(started(0, 1, 2, 3))
     assert "no rank came further than “NCCL Init START” (seen: ranks 0-3)" in said
     (said,) = noted(started(0, 1, 3))
-    assert "look at the logs and nodes of ranks 2 first" in said
+    assert "look first at the logs and nodes of those not seen" in said
     (said,) = noted("initializing distributed\n")
     assert "came as far as “initialising the process group”" in said
     assert noted("initializing distributed\n", "zh") != [said]

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 from textual.command import CommandPalette
-from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.widgets import Static
-from textual.widgets._footer import FooterKey
 
 from logdoc.sources import source_from_bytes
 from logdoc.tui.case import Stopped, Watch
@@ -20,7 +18,6 @@ from logdoc.tui.explain_screen import Hypotheses
 from logdoc.tui.folding import PickList, Prose
 from logdoc.tui.help_screen import HelpScreen, key_names
 from logdoc.tui.log_pane import LogPane
-from logdoc.tui.room import TooSmall
 from logdoc.tui.rules_screen import RulesScreen
 from logdoc.types.errors import InputError, RuleProblem, RulesError
 from logdoc.types.report import Report
@@ -330,55 +327,6 @@ async def test_the_zoom_goes_where_the_keys_go(tmp_path: Path) -> None:
         await press(pilot, "enter", "3", "down", "enter")
         assert screen.maximized is screen.log_panel
         assert "›  8 " in drawn(pilot)
-
-
-async def test_help_and_quit_are_the_last_to_leave_the_footer(tmp_path: Path) -> None:
-    async with app_of(FixedCase(), tmp_path).run_test(size=(200, 24)) as pilot:
-        await settled(pilot)
-        for width, others in ((80, "/nerpcl"), (60, "/nepr"), (40, "/ne"), (13, "")):
-            await pilot.resize_terminal(width, 24)
-            await settled(pilot)
-            keys = list(pilot.app.screen.query(FooterKey))
-            assert {key.key_display for key in keys} == {*others, "?", "q"}
-            assert all(key.region.right <= width for key in keys)
-
-
-@pytest.mark.parametrize("size", [(30, 24), (80, 8), (30, 8)])
-async def test_a_terminal_that_is_too_small_is_told_so_and_shows_one_part(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
-    async with app_of(FixedCase(), tmp_path).run_test(size=size) as pilot:
-        await settled(pilot)
-        notice = pilot.app.screen.query_one(TooSmall)
-        assert notice.region == Region(0, 0, *size)
-        assert f"{size[0]}×{size[1]} is too small" in notice.said.plain
-        await press(pilot, "l", "z")
-        assert "太小" in notice.said.plain
-        assert not notice.region
-        assert pilot.app.screen.query_one(Hypotheses).region.width == size[0]
-        await press(pilot, "z")
-        await pilot.resize_terminal(*SIZE)
-        await settled(pilot)
-        assert not notice.region
-        assert pilot.app.focused is pilot.app.screen.query_one(Hypotheses)
-
-
-@pytest.mark.parametrize("size", [(40, 10), (60, 15)])
-async def test_a_small_terminal_shows_every_part(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with app_of(FixedCase(), tmp_path).run_test(size=size) as pilot:
-        await settled(pilot)
-        screen = explained(pilot.app)
-        for part in (screen.query_one(Hypotheses), screen.tabs, screen.log_panel):
-            assert Region(0, 0, *size).contains_region(part.region)
-            assert part.region.width >= 16
-        assert f"✗›  {OOM_LINE}" in drawn(pilot)
-
-
-async def test_ctrl_c_names_the_key_that_the_footer_names(tmp_path: Path) -> None:
-    async with app_of(FixedCase(), tmp_path).run_test(size=SIZE) as pilot:
-        await settled(pilot)
-        await press(pilot, "ctrl+c")
-        assert [note.message for note in pilot.app._notifications] == ["q leaves logdoc"]
 
 
 async def test_a_job_without_lines_gives_its_room_away(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def open_ui(
     if paths:
         with _interrupts_meant_for_the_job(language) if "-" in paths and not os.isatty(0) else nullcontext():
             found = discover(paths, sys.stdin.buffer)
-        case = LogCase(engine, found.sources, fact_sheets(fact_files), python, found.warnings)
+        case = LogCase(engine, found.sources, fact_sheets(fact_files), python, found.warnings, paths)
     else:
         engine()  # invalid rules are said before the screen is taken
     _take_keys_from_terminal()

@@ -358,6 +358,7 @@ def test_a_start_that_was_cut_or_finished_accuses_nobody() -> None:
     assert stalls(range(8), set()) == []
     assert stalls(range(8), set(range(8))) == []
     assert stalls(range(8), {0, 1}) == []
+    assert stalls(range(0), set(range(1, 8))) == []  # an excerpt that begins after the start
 
 
 def test_steps_printed_by_rank_0_alone_accuse_nobody() -> None:

@@ -21,14 +21,15 @@ MOST_WORLD = 4096
 def stall_verdict(tracks: Mapping[int, RankTrack], world_size: int | None) -> list[Record]:
     """One Record for each rank that never passed a point of the start that most ranks passed.
 
-    Many jobs print from rank 0 alone, so a rank is behind only if it was seen on its way to the point, or if it
-    printed nothing at all where the world is known and all others, several, did.
+    Many jobs print from rank 0 alone, so a rank is behind only if it was seen on its way to the point, or if it printed
+    nothing at all where the world is known, all others, several, did, and the log shows the start.
     """
     order = observations().milestones
     for point in PASSED:
         passed = [rank for rank, track in sorted(tracks.items()) if point in track.passed]
         on_the_way = [rank for rank, track in sorted(tracks.items()) if _short_of(point, track)]
-        absent = _absent(tracks, world_size) if len(passed) + len(on_the_way) == len(tracks) else []
+        is_whole = len(passed) + len(on_the_way) == len(tracks) and any(_from_before(point, tracks[rank]) for rank in passed)
+        absent = _absent(tracks, world_size) if is_whole else []
         behind = on_the_way + absent
         if passed and behind and len(behind) <= MOST_BEHIND * (len(passed) + len(behind)):
             witness = next(record for rank in passed if (record := tracks[rank].last) is not None)
@@ -42,6 +43,12 @@ def _short_of(point: str, track: RankTrack) -> bool:
     order = observations().milestones
     needed = order[point].order
     return bool(track.passed) and all(order[passed].order < needed for passed in track.passed)
+
+
+def _from_before(point: str, track: RankTrack) -> bool:
+    """Whether a rank that passed this point was seen on its way there: else the log may begin after it."""
+    order = observations().milestones
+    return any(order[passed].order < order[point].order for passed in track.passed)
 
 
 def _absent(tracks: Mapping[int, RankTrack], world_size: int | None) -> list[int]:

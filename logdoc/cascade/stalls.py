@@ -28,7 +28,9 @@ def stall_verdict(tracks: Mapping[int, RankTrack], world_size: int | None) -> li
     for point in PASSED:
         passed = [rank for rank, track in sorted(tracks.items()) if point in track.passed]
         on_the_way = [rank for rank, track in sorted(tracks.items()) if _short_of(point, track)]
-        is_whole = len(passed) + len(on_the_way) == len(tracks) and any(_from_before(point, tracks[rank]) for rank in passed)
+        is_whole = len(passed) + len(on_the_way) == len(tracks) and any(
+            _from_before(point, tracks[rank]) for rank in passed
+        )
         absent = _absent(tracks, world_size) if is_whole else []
         behind = on_the_way + absent
         if passed and behind and len(behind) <= MOST_BEHIND * (len(passed) + len(behind)):

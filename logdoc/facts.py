@@ -133,14 +133,16 @@ def _number(operand: str | float, values: Mapping[str, FactValue], facts: FactSe
 def version_facts(facts: FactSet) -> list[Fact]:
     """What the version tables add to the versions known: the driver a CUDA needs, what a torch wheel bundles, what a
     GPU needs, and known defects of this NCCL (logdoc/data, each row with its source)."""
-    from logdoc.catalog import versions
+    torch, nccl, gpu = (_said(facts, name) for name in ("torch.version", "nccl.version", "gpu.name"))
+    cuda = _said(facts, "torch.cuda") or _said(facts, "nccl.cuda")
+    if not any((torch, nccl, gpu, cuda)):
+        return []
+    from logdoc.catalog import versions  # a log that names no version needs no table
 
     found: dict[str, FactValue | None] = {}
-    torch, nccl, gpu = (_said(facts, name) for name in ("torch.version", "nccl.version", "gpu.name"))
     bundle = versions.torch_bundles(torch) if torch else None
     if bundle is not None:
         found["torch.bundled_nccl"], found["torch.bundled_cuda"] = bundle.nccl, bundle.default_cuda
-    cuda = _said(facts, "torch.cuda") or _said(facts, "nccl.cuda")
     requirement = versions.cuda_min_driver(cuda) if cuda else None
     found["cuda.min_driver"] = requirement.minimum if requirement else None
     model = versions.gpu_model(gpu) if gpu else None

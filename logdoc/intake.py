@@ -13,10 +13,8 @@ from logdoc.kept.patterns import lazily
 from logdoc.matcher import Matcher
 from logdoc.matcher.triggers import triggers_of
 from logdoc.reader import ReadState, read, read_windows
-from logdoc.reader.errorjson import as_text
 from logdoc.reader.skim import Skim
 from logdoc.reader.unpacking import Counter
-from logdoc.reporting.novelty import Novelty
 from logdoc.rulebase import LiteralIndex
 from logdoc.rulebase.observations import ABNORMAL, ATTEMPTS, COLLECTIVES, MILESTONES, STACKS, observations
 from logdoc.scanner.ranges import Crew, alone
@@ -30,6 +28,7 @@ from logdoc.types.value import dataclass, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logdoc.flight_recorder import Dump
+    from logdoc.reporting.novelty import Novelty
 
 # Flight-recorder dumps and settings are in few logs: what reads them is imported where it is used, for a small log must
 # feel instant.
@@ -71,8 +70,13 @@ class Intake:
 
     def compare_with(self, baseline: Iterable[Source]) -> None:
         """Learn what the lines of a good run look like, so that new kinds of lines stand out."""
+        sources = list(baseline)
+        if not sources:
+            return
+        from logdoc.reporting.novelty import Novelty
+
         novelty, state = Novelty(), ReadState()
-        for source in baseline:
+        for source in sources:
             try:
                 for batch in read(source.name, _blocks(source), state):
                     novelty.learn(batch)
@@ -163,6 +167,8 @@ class Intake:
 
 def _blocks(source: Source) -> Iterator[bytes]:
     if source.kind == "error-json":
+        from logdoc.reader.errorjson import as_text
+
         yield as_text(source.read_all(LARGEST_ERROR_FILE))
     else:
         yield from source.open_blocks()

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 
 from logdoc.engine import Engine, Options
 from logdoc.reader import skim
-from logdoc.render import TextOptions, render_json, render_text
+from logdoc.render import render_json
+from logdoc.render.text import TextOptions, render_text
 from logdoc.scanner import ranges
 from logdoc.scanner.ranges import Orders, Scanned, Task, alone
 from logdoc.schemas import report_schema

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from logdoc.flight_recorder.model import Kind
 from logdoc.kept.sentences import sentences
-from logdoc.render import FORMATS, TextOptions, format_of, parts, render_text, rendered
+from logdoc.render import FORMATS, format_of, parts, rendered
 from logdoc.render.budget import Need, Piece, fitting
 from logdoc.render.plain import cut, cut_bytes, one_line, visible
+from logdoc.render.text import TextOptions, render_text
 from logdoc.render.timeline import MOST_COLUMNS, MOST_ROWS, timeline_grid
 from logdoc.types.errors import InputError
 from logdoc.types.report import (

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from logdoc.engine import Engine, load_engine, source_from_text
-from logdoc.render import FORMATS, TextOptions, render_text, rendered
+from logdoc.render import FORMATS, rendered
+from logdoc.render.text import TextOptions, render_text
 from logdoc.reporting.notes import setup_note
 from logdoc.rulebase.observations import MILESTONES
 from logdoc.types.report import Report

@@ -20,7 +20,7 @@ from logdoc.cli.common import (
 )
 from logdoc.engine import Options, fact_sheets, load_engine
 from logdoc.kept.patterns import keep_patterns
-from logdoc.render import TextOptions, render_text, rendered, shown
+from logdoc.render import rendered, shown
 from logdoc.reporting.wording import phrase
 from logdoc.scanner.ranges import Crew, processes
 from logdoc.sources import discover
@@ -45,7 +45,7 @@ MOST_WORKERS = 4  # the reading of what they find is one process's work
 def explained(request: Request) -> int:
     """Say what broke first in the logs asked about; the exit code."""
     arguments = request.paths or ("-",)
-    show = partial(_rendered, request, _shape(request))
+    show = partial(_rendered, request)
     language = request.language or default_language()
     if request.follow:
         code = _follow(arguments, request, Options(language=language, sheets=fact_sheets(request.fact_files)), show)
@@ -87,16 +87,6 @@ def _unread(arguments: Sequence[str], found: Discovered) -> bool:
     return any(warning.startswith(f"{name}: ") for warning in found.warnings for name in names)
 
 
-def _shape(request: Request) -> TextOptions:
-    return TextOptions(
-        width=min(terminal_columns(100), MOST_WIDTH),
-        long=request.long,
-        why=request.why,
-        color=wants_color(request.color),
-        ascii=request.ascii_only,
-    )
-
-
 def _follow(arguments: Sequence[str], request: Request, options: Options, show: Callable[[Report], str]) -> int:
     from logdoc.cli.follow import follow_log
 
@@ -105,11 +95,20 @@ def _follow(arguments: Sequence[str], request: Request, options: Options, show: 
     return follow_log(arguments, engine, options, request.form, may_show, show, request.quiet)
 
 
-def _rendered(request: Request, shape: TextOptions, report: Report) -> str:
+def _rendered(request: Request, report: Report) -> str:
     """Text depends on the terminal; every other format is the same everywhere."""
-    if request.form == "text":
-        return render_text(shown(report, "text", request.redacted), shape)
-    return rendered(report, request.form, request.redacted)
+    if request.form != "text":
+        return rendered(report, request.form, request.redacted)
+    from logdoc.render.text import TextOptions, render_text
+
+    shape = TextOptions(
+        width=min(terminal_columns(100), MOST_WIDTH),
+        long=request.long,
+        why=request.why,
+        color=wants_color(request.color),
+        ascii=request.ascii_only,
+    )
+    return render_text(shown(report, "text", request.redacted), shape)
 
 
 def _workers() -> int:

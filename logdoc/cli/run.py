@@ -220,7 +220,8 @@ class _Surface:
         self._begun = True
 
     def _rendered(self, report: Report) -> str:
-        from logdoc.render import TextOptions, render_text, rendered, shown
+        from logdoc.render import rendered, shown
+        from logdoc.render.text import TextOptions, render_text
 
         if self.form != "text":
             return rendered(report, self.form, self.redacted)

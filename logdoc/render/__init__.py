@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from logdoc.render.text import TextOptions, render_text
 from logdoc.types.errors import InputError
 from logdoc.types.report import Report
 from logdoc.types.value import dataclass
 
-__all__ = ["FORMATS", "Format", "TextOptions", "format_of", "render_json", "render_text", "rendered"]
+__all__ = ["FORMATS", "Format", "format_of", "render_json", "rendered"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from logdoc.reporting.known import own_values, script_values
 from logdoc.reporting.notes import collect_next, setup_note, surroundings
 from logdoc.reporting.ranks import rank_table
 from logdoc.reporting.restart import restart_advice
-from logdoc.reporting.similar import similar
 from logdoc.reporting.wording import in_language, phrase, stated, title
 from logdoc.types.finding import Hypothesis, Match
 from logdoc.types.record import OWN_DIALECTS
@@ -257,6 +256,8 @@ def _similar(findings: Findings) -> tuple[Similar, ...]:
     if findings.abnormal is None:
         return ()
     line = _evidence(findings.abnormal)
+    from logdoc.reporting.similar import similar  # of an unrecognised line only
+
     return similar(line.text, findings.rules, line.line, line.source)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from logdoc.kept.patterns import lazily
-from logdoc.rulebase.search import fit, rules_with
 from logdoc.types.report import Similar
 from logdoc.types.rule import Rule
 
@@ -49,6 +48,8 @@ def similar(text: str, rules: Iterable[Rule], line: int, source: str) -> tuple[S
 
 def rules_about(words: str, rules: Iterable[Rule]) -> list[tuple[Rule, float]]:
     """The rules in which all these words occur and those whose examples look like them, the best first; 0..1."""
+    from logdoc.rulebase.search import fit, rules_with  # no report asks this
+
     by_id = {rule.id: rule for rule in rules}
     found = {rule.id: round(fit(words, rule), 2) for rule in rules_with(words, by_id.values())} if words.split() else {}
     for near in similar(words, by_id.values(), 0, ""):

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from logdoc.sources.hints import dump_rank, path_hints, with_hosts
 from logdoc.sources.limits import DEFAULT_LIMITS, Limits
-from logdoc.sources.names import is_dump_name, may_be_log, shown
+from logdoc.sources.names import is_dump_name, is_url, may_be_log, shown
 from logdoc.sources.origins import BytesOrigin, FileOrigin, Origin
-from logdoc.sources.remote import is_url, remote_files
 from logdoc.sources.sniff import archive_advice, head_of, kind_of, looks_binary
 from logdoc.sources.spool import Spool, reason, special_chunks, stream_chunks
 from logdoc.sources.stream import Source
@@ -188,6 +187,8 @@ class _Search:
         self._add_source(name, path, size, spool, chosen=True)
 
     def _add_url(self, url: str) -> None:
+        from logdoc.sources.remote import remote_files  # few inputs are URLs
+
         files, more = remote_files(url, self._limits)
         for file in files:
             with self._noting_faults(file.name):

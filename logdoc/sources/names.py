@@ -10,6 +10,7 @@ from logdoc.kept.patterns import lazily
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 TEXT_SUFFIXES = (".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".jsonl", ".ndjson")
 ERROR_FILE = "error.json"
+_URL = lazily(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 # Kept out of a folder's reading by name, so that a training folder's code, configuration, data, pictures and
 # weights are not even opened. Anything else is judged by its first bytes.
@@ -68,3 +69,8 @@ def shown(path: str) -> str:
     """`path` fit for a report: a file name is foreign data too, and may hold escapes or bytes that are no UTF-8."""
     text = os.fsencode(path).decode("utf-8", "replace")
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def is_url(argument: str) -> bool:
+    """`s3://…`, `https://…` and their like; a Windows drive is not."""
+    return _URL.match(argument) is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from logdoc.kept.patterns import lazily
 from logdoc.sources.limits import Limits
 from logdoc.sources.names import may_be_log, natural_key, shown
 from logdoc.types.errors import InputError
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, BinaryIO
 
-_URL = lazily(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _WEB = ("http", "https")
 
 
@@ -58,11 +56,6 @@ class RemoteFile:
     name: str
     origin: RemoteOrigin
     size: int | None
-
-
-def is_url(argument: str) -> bool:
-    """`s3://…`, `https://…` and their like; a Windows drive is not."""
-    return _URL.match(argument) is not None
 
 
 def remote_files(url: str, limits: Limits) -> tuple[list[RemoteFile], bool]:

@@ -15,8 +15,8 @@ from logdoc.probes.collect.commands import Answer, end_group, stop_group
 from logdoc.probes.collecting import Runner, run_collector
 from logdoc.probes.sheets import FactSheet
 from logdoc.sources import Discovered, Source, discover
+from logdoc.sources.names import is_url
 from logdoc.sources.origins import BytesOrigin, FileOrigin
-from logdoc.sources.remote import is_url
 from logdoc.sources.spool import Spool
 from logdoc.tui.freshness import Change, Freshness
 from logdoc.types.report import Report

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from logdoc.sources import Source
-from logdoc.tui.keys import bind
 from logdoc.tui.log_pane import LogPane, Mark
+from logdoc.tui.log_prompt import LogPrompt
 from logdoc.tui.logfile import LogFile
 from logdoc.tui.marks import WARNING, data, joined, sign_of
 from logdoc.tui.phrases import Voice
@@ -33,24 +32,6 @@ class Place:
 
     source: str
     line: int
-
-
-class LogPrompt(Input):
-    """The line in which a search or a line number is typed.
-
-    Its keys wait their turn behind what has been typed, which those with priority would not.
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        bind("enter", "submit", "prompt.keep", show=True),
-        bind("escape", "leave", "prompt.leave", show=True),
-    ]
-
-    class Left(Message):
-        """The user gives up what was typed."""
-
-    def action_leave(self) -> None:
-        self.post_message(self.Left())
 
 
 class LogPanel(Vertical):
@@ -254,6 +235,7 @@ class LogPanel(Vertical):
         with self.prompt.prevent(Input.Changed):
             self.prompt.value = ""
         self.prompt.display = True
+        self.prompt.answered = False
         self.screen.set_focus(self.prompt)
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -269,6 +251,7 @@ class LogPanel(Vertical):
             if not typed.isdecimal():
                 count = self.pane.log_file.line_count if self.pane.log_file else 0
                 self._tell(self._voice.say("log.no_number", count=f"{count:,}"))
+                self.prompt.answered = False
                 return
             self.pane.go_to(int(typed[:MOST_DIGITS]))
         self._close_prompt()

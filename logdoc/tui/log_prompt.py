@@ -11,7 +11,6 @@ from textual.widgets import Input
 
 from logdoc.tui.keys import bind
 
-
 ENDS = ("enter", "escape")
 
 

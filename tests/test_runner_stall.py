@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -126,21 +127,23 @@ def test_what_is_seen_after_it_was_asked_to_end_is_told_and_explains_nothing(spi
     assert [one["rule"] for one in report["diagnoses"]] == ["collective.rank-straggled"]
 
 
+def reported_after_its_stall(rest: str, spied: dict[str, str]) -> Any:
+    """The report of a job that falls silent, is told of, and goes on with `rest` once its stdin is closed."""
+    with Job(launcher(rest), "--stall", "0.5", "--format", "json", env=spied) as job:
+        job.told(b"<module> (train.py:120)\n")
+        _, err, _ = job.end()
+    return json.loads(err[err.index(b"\n{\n") :])
+
+
 def test_a_job_that_went_on_fails_of_something_else(spied: dict[str, str]) -> None:
     goes_on = "sys.stdin.readline(); print('[rank0]: step 5 loss 2.5', flush=True); raise ValueError('bad lr')"
-    with Job(launcher(goes_on), "--stall", "0.5", "--format", "json", env=spied) as job:
-        job.told(b"<module> (train.py:120)\n")
-        _, err, _ = job.end()  # closes its stdin
-    report = json.loads(err[err.index(b"\n{\n") :])
+    report = reported_after_its_stall(goes_on, spied)
     assert [one["rule"] for one in report["diagnoses"]] == ["process.user-exception"]
 
 
 def test_a_job_that_dies_of_its_hang_is_explained_with_the_stacks(spied: dict[str, str]) -> None:
     gives_up = "sys.stdin.readline(); raise RuntimeError('Timed out waiting 18000ms for recv operation to complete')"
-    with Job(launcher(gives_up), "--stall", "0.5", "--format", "json", env=spied) as job:
-        job.told(b"<module> (train.py:120)\n")
-        _, err, _ = job.end()  # closes its stdin
-    report = json.loads(err[err.index(b"\n{\n") :])
+    report = reported_after_its_stall(gives_up, spied)
     assert report["diagnoses"][0]["rule"] == "collective.rank-straggled"
     assert report["diagnoses"][0]["origin"]["rank"] == 1
 

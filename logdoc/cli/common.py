@@ -157,6 +157,21 @@ def language_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def facts_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    import click
+
+    from logdoc.cli.completing import files
+
+    return click.option(
+        "--facts",
+        "fact_files",
+        multiple=True,
+        metavar="FILE",
+        shell_complete=files,
+        help="Facts of `logdoc probe`, one file a host.",
+    )(command)
+
+
 def rules_option(command: Callable[..., Any]) -> Callable[..., Any]:
     import click
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from logdoc.cli.arguments import Request
-from logdoc.cli.common import language_option, rules_option, said_plainly
+from logdoc.cli.common import facts_option, language_option, rules_option, said_plainly
 from logdoc.cli.completing import files
 from logdoc.render import FORMATS
 
@@ -37,14 +37,7 @@ Examples:
 @click.option("--why", is_flag=True, help="Print every term of every score.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 also when a failure was found.")
 @click.option("--no-probes", is_flag=True, help="Judge by the log alone; look at nothing on this machine.")
-@click.option(
-    "--facts",
-    "fact_files",
-    multiple=True,
-    metavar="FILE",
-    shell_complete=files,
-    help="Facts of `logdoc probe`, one file a host.",
-)
+@facts_option
 @click.option(
     "--baseline",
     "baselines",

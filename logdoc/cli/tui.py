@@ -12,7 +12,7 @@ from functools import cache, partial
 
 import click
 
-from logdoc.cli.common import language_option, rules_option, said_plainly
+from logdoc.cli.common import facts_option, language_option, rules_option, said_plainly
 from logdoc.cli.completing import files
 from logdoc.reporting.wording import phrase
 from logdoc.types.errors import InputError
@@ -30,14 +30,7 @@ Examples:
 @click.argument("paths", nargs=-1, metavar="[PATH|-]...", shell_complete=files)
 @language_option
 @rules_option
-@click.option(
-    "--facts",
-    "fact_files",
-    multiple=True,
-    metavar="FILE",
-    shell_complete=files,
-    help="Facts of `logdoc probe`, one file a host.",
-)
+@facts_option
 @click.option(
     "--python",
     metavar="EXE",

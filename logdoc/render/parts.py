@@ -8,7 +8,6 @@ from itertools import groupby
 
 from logdoc.kept.patterns import lazily
 from logdoc.render.plain import one_line, visible
-from logdoc.reporting.headline import spans
 from logdoc.reporting.wording import phrase
 from logdoc.types.report import (
     Abnormal,
@@ -22,6 +21,7 @@ from logdoc.types.report import (
     Report,
     TimelineEntry,
 )
+from logdoc.types.spans import spans
 from logdoc.types.value import dataclass
 
 LONGEST_LINE = 500  # characters of a quoted log line

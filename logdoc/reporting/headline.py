@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from logdoc.reporting.wording import phrase
 from logdoc.types.report import Abnormal, Diagnosis, Ranks
-from logdoc.types.spans import spans as spans
+from logdoc.types.spans import spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

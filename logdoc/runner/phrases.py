@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from logdoc.kept import sentences
 from logdoc.runner.stall import MOST_GROUPS, LastWords, Stack, Stall
 from logdoc.types.rule import FactValue
+from logdoc.types.spans import spans
 
 LONGEST_QUOTE = 200  # characters of a log line
 
@@ -44,7 +45,7 @@ def _last_words(words: LastWords, language: str) -> str:
     text = text[:LONGEST_QUOTE]
     if not words.ranks:
         return say("stall.nobody", language, line=words.line, text=text)
-    return say("stall.rank", language, ranks=_spans(words.ranks), line=words.line, text=text)
+    return say("stall.rank", language, ranks=spans(words.ranks), line=words.line, text=text)
 
 
 def _stack(stack: Stack, language: str) -> Iterator[str]:
@@ -53,15 +54,9 @@ def _stack(stack: Stack, language: str) -> Iterator[str]:
         yield say("stall.no_stack", language, pids=pids, pid=stack.pids[0], reason=stack.error)
         return
     if stack.ranks:
-        yield say("stall.stack", language, ranks=_spans(stack.ranks), does=stack.does)
+        yield say("stall.stack", language, ranks=spans(stack.ranks), does=stack.does)
     else:
         yield say("stall.stack_pid", language, pids=pids, does=stack.does)
     if stack.state is not None:
         yield "  " + say(f"stall.{stack.state}", language, pids=pids, numbers=" ".join(map(str, stack.pids)))
     yield from (f"  {frame}" for frame in stack.frames)
-
-
-def _spans(numbers: tuple[int, ...]) -> str:
-    from logdoc.reporting.headline import spans
-
-    return spans(numbers)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 ENDING_NAME = "<ending>"
 # A command that was asked to end is about to be killed with us: what can be read in that time must do.
 HURRIED_BYTES = 8 * MIB
-PROBE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +103,7 @@ def _further(paths: Sequence[str]) -> tuple[list[Source], list[str]]:
 def _explain(
     sources: Sequence[Source], question: Question, warnings: Sequence[str], *, probes: bool, failed: bool = False
 ) -> Report:
-    from logdoc.engine import Engine, Options
-    from logdoc.rulebase import ready_rules, rule_roots
+    from logdoc.engine import Options, load_engine
 
     sheets = (question.sheet,) if question.sheet is not None and not probes else ()
     options = Options(
@@ -115,7 +113,7 @@ def _explain(
         warnings=tuple(warnings),
         failed=failed,
     )
-    return Engine(ready_rules(rule_roots(question.rule_dirs))).explain(sources, options)
+    return load_engine(question.rule_dirs).explain(sources, options)
 
 
 def _prober(question: Question) -> Callable[[Sequence[str]], FactSheet]:
@@ -123,7 +121,7 @@ def _prober(question: Question) -> Callable[[Sequence[str]], FactSheet]:
     from logdoc.probes.collecting import run_collector
 
     def look(probes: Sequence[str]) -> FactSheet:
-        sheet = run_collector(probes, question.python, PROBE_SECONDS)
+        sheet = run_collector(probes, question.python)
         measured = question.sheet
         if measured is None:
             return sheet

@@ -26,7 +26,6 @@ STEPS_BEFORE_END = 3
 # before an exception of its own, or for so many seconds.
 STEPS_AFTER_KERNEL = 50
 LONG_AFTER = 600.0
-TRACEBACK = "Traceback (most recent call last)"
 MILD = ("WARNING", "INFO", "DEBUG", "TRACE")
 # The kernel and the launcher speak of others; logdoc's own verdicts stand where their witness spoke.
 OF_OTHERS = frozenset({"kernel", DIALECT, *OWN_DIALECTS})
@@ -93,7 +92,7 @@ class Progress:
         own. Not so with an exception that a rule knows: it may be what this line announced."""
         record, mild = match.record, _is_mild(match.record)
         usual = STEPS_AFTER_WARNING if mild else STEPS_AFTER_ERROR
-        if TRACEBACK in record.body:
+        if record.has_traceback:
             return usual
         ends = self._ends.get((record.source, match.rank), []), self._finished.get(record.source, [])
         end = max(_last(seqs, restart) for seqs in ends)
@@ -104,7 +103,7 @@ class Progress:
         """Whether the job plainly outlived what the kernel said of some process of the host."""
         if self._finished.get(record.source, [record.seq])[-1] > record.seq:
             return True
-        end = max(self._ends.get((record.source, None), ()), default=record.seq)
+        end = _last(self._ends.get((record.source, None), []), None)
         if end > record.seq and self._steps_between(record, None, end) >= STEPS_AFTER_KERNEL:
             return True
         last, at = self._last_step.get(record.source, record).near_time, record.near_time  # their clocks are set by now

@@ -116,7 +116,7 @@ def _is_anonymous(one: Hypothesis) -> bool:
     """Tracebacks of which at most the local rank is known."""
     return all(
         match.rank is None
-        and "Traceback (most recent call last)" in match.record.body
+        and match.record.has_traceback
         and match.record.who.task is None
         for match in one.matches
     )

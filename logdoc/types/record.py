@@ -69,7 +69,12 @@ class Record:
     @property
     def is_caught(self) -> bool:
         """A traceback that the program caught and logged as a warning or less: by itself no failure."""
-        return self.level in ("DEBUG", "INFO", "WARNING") and "Traceback (most recent call last)" in self.body
+        return self.level in ("DEBUG", "INFO", "WARNING") and self.has_traceback
+
+    @property
+    def has_traceback(self) -> bool:
+        """Whether it is, or holds, a Python exception with the way to it."""
+        return "Traceback (most recent call last)" in self.body
 
     def verdict(self, text: str, dialect: str, who: Identity) -> Record:
         """What logdoc itself says of `who`, at the place and time of this record, its witness."""

@@ -115,10 +115,7 @@ def _name_by_report(found: Sequence[Hypothesis]) -> None:
 def _is_anonymous(one: Hypothesis) -> bool:
     """Tracebacks of which at most the local rank is known."""
     return all(
-        match.rank is None
-        and match.record.has_traceback
-        and match.record.who.task is None
-        for match in one.matches
+        match.rank is None and match.record.has_traceback and match.record.who.task is None for match in one.matches
     )
 
 
